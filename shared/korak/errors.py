@@ -1,0 +1,331 @@
+"""The one exception tree and the one list of codes, with the English message of each.
+
+    KorakError                      everything that Korak raises
+      Problem                       answers a caller; has an HTTP status
+        Invalid            422      the input, document or value is wrong
+        NotFound           404      not there, or another owner's
+        Conflict           409      the state forbids it
+        Stale              412      If-Match names an older draft
+        Unconditional      428      If-Match is missing
+        Unauthenticated    401      no credential, or none that is known
+        Forbidden          403      the credential may not
+        TooLarge           413      the body is over its bound
+        Refused            429      a limit on starts holds
+        Unavailable        503      nobody is there to answer now
+      SettingsError                 internal: a setting is unknown or wrong, the process doesn't start
+      RegistrationError             internal: a step type can't be registered
+        DuplicateStepType
+        InvalidStepType
+      StepError                     internal: raised by a handler to end its attempt
+        StepFailed                  permanent
+        StepRetry                   retried after the back-off, or later
+      StaleClaim                    internal: the attempt's token is lost; nothing was changed
+      TransientError                internal: a database or broker fault that passes by itself
+
+A message is a code and params, rendered when it is read (`render`), so that it can be translated later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from korak.model import Json
+
+MESSAGES: dict[str, str] = {
+    # answers to a caller
+    "not_found": "There is no {what} {key} here.",
+    "definition_not_found": "There is no definition {key} here.",
+    "instance_not_found": "There is no instance {key} here.",
+    "version_not_found": "Definition {key} has no version {number}.",
+    "definition_exists": "The key {key} is taken.",
+    "definition_not_published": "Definition {key} has no published version.",
+    "definition_archived": "Definition {key} is archived and takes no starts.",
+    "definition_not_archived": "Definition {key} is not archived.",
+    "checksum_mismatch": "The draft has changed since: it is {actual} now.",
+    "precondition_required": "Send the draft's checksum in If-Match.",
+    "instance_not_cancellable": "An instance that is {status} can't be cancelled.",
+    "instance_not_retryable": "This instance can't be retried: {why}.",
+    "instance_not_pausable": "An instance that is {status} can't be paused.",
+    "instance_not_paused": "This instance is not paused.",
+    "instance_ended": "This instance has ended: it is {status}.",
+    "unknown_signal": "The workflow waits nowhere for a signal {name}.",
+    "start_rate_exceeded": "More than {limit} starts a minute: limits.max_starts_per_minute is {limit}.",
+    "idempotency_key_reused": "This Idempotency-Key was used with another body.",
+    "missing_triggering_user": "The workflow acts on behalf of its starter, and the start names no user.",
+    "unauthenticated": "Send a bearer token that this server knows.",
+    "forbidden": "This credential may not {verb}: it needs the role {role}.",
+    "owner_not_allowed": "This credential may not act for the owner {owner}.",
+    "owner_required": "Name the owner in Korak-Owner.",
+    "method_not_allowed": "{method} is not answered here.",
+    "unsupported_media_type": "Send application/json.",
+    "body_too_large": "The body is over {limit} bytes.",
+    "invalid_json": "The body isn't JSON that can be stored: {why}.",
+    "invalid_request": "The request is wrong.",
+    "unavailable": "{what} can't be reached now.",
+    "internal": "Something went wrong here. It has been logged.",
+    # publish
+    "invalid_document": "The graph is wrong in {count} places.",
+    "invalid_config": "{detail}",
+    "graph_too_large": "The graph is over its limit: {name} is {actual}, {limit} at most.",
+    "unknown_type": "No step type {type} is known here.",
+    "duplicate_node": "The id {id} is used twice.",
+    "trigger_missing": "The graph has no trigger.",
+    "trigger_multiple": "The graph has more than one trigger.",
+    "edge_into_trigger": "No edge may lead into the trigger.",
+    "edge_unknown_node": "The edge names a node {id} that isn't there.",
+    "edge_unknown_outcome": "{type} has no outcome {outcome}.",
+    "edge_duplicate": "Two edges leave {id} by {outcome}.",
+    "outcome_unconnected": "No edge leaves {id} by {outcome}.",
+    "unreachable_node": "Nothing leads to {id}.",
+    "cycle_without_loop": "The cycle {nodes} passes through no loop.",
+    "unknown_reference": "Nothing writes {path}.",
+    "reference_not_ancestor": "{node} doesn't run before {id} on every path.",
+    "invalid_value": "{detail}",
+    "invalid_condition": "{detail}",
+    "invalid_expression": "{detail}",
+    "invalid_pattern": "The pattern can't be used: {why}.",
+    "invalid_duration": "{detail}",
+    "invalid_schema": "The schema uses {keyword}, which is not supported.",
+    "secret_not_allowed": "A secret may not stand here.",
+    "actor_requires_user": "A {on} trigger has no user to act on behalf of.",
+    "nothing_follows": "The trigger leads nowhere.",
+    "expression_error": "The expression {expression} failed: {why}.",
+    "type_mismatch": "{detail}",
+    "subject_required": "The workflow has no subject.",
+    "reassign_unsupported": "{type} can't be reassigned.",
+    "review_flags_open": "The draft has open review flags.",
+    "retry_clamped": "max_attempts is {given}; {limit} is used.",
+    # steps and instances
+    "exception": "The step raised an unexpected error.",
+    "timeout": "The step took longer than {seconds} s.",
+    "lease_expired": "The engine that ran the step was lost.",
+    "invalid_input": "The input at {pointer} is wrong: {detail}.",
+    "invalid_output": "The output at {pointer} can't be stored: {detail}.",
+    "missing_value": "Nothing stands at {path}.",
+    "resume_unsupported": "{type} can't be resumed by a {kind}.",
+    "authorization_denied": "Not allowed: {detail}.",
+    "owner_mismatch": "The subject belongs to another owner.",
+    "subject_missing": "The subject isn't there.",
+    "step_limit_exceeded": "limits.max_steps is {limit}: visit {actual} was refused.",
+    "max_transitions_exceeded": "limits.max_transitions is {limit}.",
+    "max_state_bytes_exceeded": "limits.max_state_bytes is {limit}: the state is {actual} bytes.",
+    "loop_exhausted": "The loop went round {limit} times.",
+    "unknown_outcome": "{type} returned the outcome {outcome}, which it doesn't declare.",
+    "unknown_jump": "{target} is no target of this node's jumps.",
+    "invalid_graph": "The stored graph can't be read: {detail}.",
+    "webhook_rejected": "The receiver answered {status}.",
+    "webhook_unavailable": "The receiver can't be reached or can't answer now: {detail}.",
+    "address_refused": "The address {host} may not be called from here.",
+    "secret_missing": "There is no secret {name}.",
+    "deadline_exceeded": "The instance ran longer than {seconds} s.",
+    "field_not_writable": "{field} can't be written.",
+    "incompatible_contract": "This engine's {type} doesn't fit what the version was published with: {pointer}.",
+    "no_engine_for_type": "No engine runs {type}.",
+    "effect_unavailable": "once() can't be used here: {why}.",
+}
+"""Every code with its English message. A host's own codes (from StepFailed) carry their message themselves."""
+
+
+def render(code: str, params: Mapping[str, Any] | None = None, *, default: str | None = None) -> str:
+    """The English message of `code`; `default`, else the code itself, where it is a host's own."""
+    template = MESSAGES.get(code)
+    if template is None:
+        return default or code
+    try:
+        return template.format_map(params or {})
+    except (KeyError, IndexError, ValueError):
+        return default or template
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong, and where: `pointer` is an RFC 6901 pointer into what was sent."""
+
+    code: str
+    pointer: str = ""
+    params: Mapping[str, Json] = field(default_factory=dict)
+    node: str | None = None
+    edge: int | None = None
+    is_warning: bool = False
+
+    @property
+    def message(self) -> str:
+        """The English message."""
+        return render(self.code, self.params)
+
+    def at(self, prefix: str, *, node: str | None = None) -> Issue:
+        """The same issue seen from further out: `prefix` goes before the pointer."""
+        return Issue(self.code, prefix + self.pointer, self.params, node or self.node, self.edge, self.is_warning)
+
+    def to_json(self) -> dict[str, Json]:
+        """As it stands in a problem's `errors`."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "pointer": self.pointer,
+            "node": self.node,
+            "edge": self.edge,
+            "params": dict(self.params),
+        }
+
+
+class KorakError(Exception):
+    """Everything that Korak raises. Carries a code of `MESSAGES`, or a host's own, and params."""
+
+    code = "internal"
+
+    def __init__(self, code: str | None = None, message: str | None = None, **params: Json) -> None:
+        self.code = code or type(self).code
+        self.params: dict[str, Json] = params
+        self.message = message or render(self.code, params)
+        super().__init__(self.message)
+
+
+class Problem(KorakError):
+    """An answer to a caller (RFC 9457)."""
+
+    status = 500
+
+    def __init__(
+        self,
+        code: str | None = None,
+        message: str | None = None,
+        *,
+        issues: Iterable[Issue] = (),
+        **params: Json,
+    ) -> None:
+        super().__init__(code, message, **params)
+        self.issues = tuple(issues)
+
+
+class Invalid(Problem):
+    """The input, document or value is wrong."""
+
+    status = 422
+    code = "invalid_request"
+
+
+class NotFound(Problem):
+    """Not there, or another owner's: the answer is the same."""
+
+    status = 404
+    code = "not_found"
+
+
+class Conflict(Problem):
+    """The state of the thing forbids it."""
+
+    status = 409
+    code = "instance_ended"
+
+
+class Stale(Problem):
+    """If-Match names a draft that has changed since."""
+
+    status = 412
+    code = "checksum_mismatch"
+
+
+class Unconditional(Problem):
+    """If-Match is missing where something would be overwritten."""
+
+    status = 428
+    code = "precondition_required"
+
+
+class Unauthenticated(Problem):
+    """No credential, or none that is known."""
+
+    status = 401
+    code = "unauthenticated"
+
+
+class Forbidden(Problem):
+    """The credential is known and may not."""
+
+    status = 403
+    code = "forbidden"
+
+
+class TooLarge(Problem):
+    """The body is over its bound."""
+
+    status = 413
+    code = "body_too_large"
+
+
+class Refused(Problem):
+    """A limit on starts holds: try again later."""
+
+    status = 429
+    code = "start_rate_exceeded"
+
+
+class Unavailable(Problem):
+    """Nobody is there to answer now: try again later."""
+
+    status = 503
+    code = "unavailable"
+
+
+class SettingsError(KorakError):
+    """A setting is unknown or wrong: the process doesn't start, and says its name, what was given and what is meant."""
+
+    code = "invalid_setting"
+
+
+class RegistrationError(KorakError):
+    """A step type can't be registered."""
+
+
+class DuplicateStepType(RegistrationError):
+    """Another class has the key already (ST-3)."""
+
+    code = "duplicate_step_type"
+
+
+class InvalidStepType(RegistrationError):
+    """The key or the config schema is wrong; the message names the offending keyword (ST-3)."""
+
+    code = "invalid_step_type"
+
+
+class StepError(KorakError):
+    """Raised by a handler to end its attempt with a code of its own."""
+
+    code = "exception"
+    is_retryable = False
+
+    def __init__(
+        self, code: str, message: str | None = None, *, after: timedelta | datetime | float | None = None, **params: Json
+    ) -> None:
+        super().__init__(code, message, **params)
+        self.after = after
+
+
+class StepFailed(StepError):
+    """Permanent: the step is not tried again."""
+
+    def __init__(self, code: str, message: str | None = None, **params: Json) -> None:
+        super().__init__(code, message, **params)
+
+
+class StepRetry(StepError):
+    """Tried again after the back-off, or at `after` (a delay in seconds, a timedelta or a time) if that is later."""
+
+    is_retryable = True
+
+
+class StaleClaim(KorakError):
+    """The attempt's token is lost: what was tried changed nothing."""
+
+    code = "stale_attempt"
+
+
+class TransientError(KorakError):
+    """A fault of the database or the broker that passes by itself: what failed may be repeated whole."""
+
+    code = "unavailable"

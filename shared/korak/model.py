@@ -1,0 +1,240 @@
+"""The vocabulary: every status, kind and role, by the one name that table, metric, route and console use."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import TypeAlias
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+"""A value that JSON can carry. What may stand in it is checked by `korak.graphs.hygiene`."""
+
+JsonObject: TypeAlias = dict[str, Json]
+
+APP_WIDE = "*"
+"""The owner scope of what belongs to the application and to no single owner."""
+
+
+class InstanceStatus(StrEnum):
+    """Where a run stands. `paused` is a flag over one of these and has no value of its own here."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing of the run is left to do, but for hooks."""
+        return self in ENDED
+
+
+ENDED = frozenset({InstanceStatus.COMPLETED, InstanceStatus.FAILED, InstanceStatus.CANCELLED})
+
+
+class StepStatus(StrEnum):
+    """Where one attempt of one visit of a node stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the attempt may still change."""
+        return self in LIVE
+
+
+LIVE = frozenset({StepStatus.QUEUED, StepStatus.RUNNING, StepStatus.WAITING})
+
+
+class StepRole(StrEnum):
+    """What a step run is for: the work of its node, or one of the hooks that clean up after it."""
+
+    STEP = "step"
+    CANCEL = "cancel"
+    COMPENSATE = "compensate"
+    ON_CANCEL = "on_cancel"
+    ON_DEADLINE = "on_deadline"
+
+
+class ParkedFor(StrEnum):
+    """Why a queued step isn't ready although nothing of its own holds it back."""
+
+    PAUSE = "pause"
+    ENGINE = "engine"
+    HOLD = "hold"
+    LIMIT = "limit"
+
+
+class WaitKind(StrEnum):
+    """What a parked step waits for."""
+
+    TIMER = "timer"
+    EVENT = "event"
+    CONDITION = "condition"
+    RETRY = "retry"
+    TIMEOUT = "timeout"
+    SIGNAL = "signal"
+    CHILD = "child"
+    WORKFLOWS = "workflows"
+    TASK = "task"
+
+
+class WaitStatus(StrEnum):
+    """Where a wait stands."""
+
+    PENDING = "pending"
+    SUSPENDED = "suspended"
+    FIRED = "fired"
+    CANCELLED = "cancelled"
+
+
+class EscalationStatus(StrEnum):
+    """Where one level of one visit's escalation stands."""
+
+    PENDING = "pending"
+    SUSPENDED = "suspended"
+    CLAIMED = "claimed"
+    FIRED = "fired"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ScopeStatus(StrEnum):
+    """Where one body of a container stands. `pending` has a row but no step run yet."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class DeliveryKind(StrEnum):
+    """What a row addressed to an instance brings to it, taken under that instance's lock only."""
+
+    SIGNAL = "signal"
+    EVENT = "event"
+    CHILD = "child"
+    ENDED = "ended"
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    DECISION = "decision"
+
+
+class SignalKind(StrEnum):
+    """What a resumed step is told about the thing that woke it."""
+
+    EVENT = "event"
+    SIGNAL = "signal"
+    TIMER = "timer"
+    TIMEOUT = "timeout"
+    CONDITION = "condition"
+    PROBE = "probe"
+    CHILD = "child"
+    DECISION = "decision"
+
+
+class DefinitionStatus(StrEnum):
+    """Where a definition stands. An archived one takes no starts; its instances go on."""
+
+    DRAFT = "draft"
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+
+
+class VersionStatus(StrEnum):
+    """Where one version of a definition stands. Everything but the draft is frozen."""
+
+    DRAFT = "draft"
+    PUBLISHED = "published"
+    SUPERSEDED = "superseded"
+
+
+class TriggerKind(StrEnum):
+    """How an instance came to be."""
+
+    MANUAL = "manual"
+    EVENT = "event"
+    SCHEDULE = "schedule"
+    WEBHOOK = "webhook"
+    WORKFLOW = "workflow"
+    ESCALATION = "escalation"
+
+
+class ActorMode(StrEnum):
+    """In whose name steps act."""
+
+    SYSTEM = "system"
+    ON_BEHALF_OF = "on_behalf_of"
+
+
+class Priority(IntEnum):
+    """Which of the ready steps of a queue goes first; the highest does."""
+
+    LOW = 0
+    NORMAL = 1
+    HIGH = 2
+    URGENT = 3
+
+
+class ClosedReason(StrEnum):
+    """Why an instance ended, finer than its status."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    DEADLINE = "deadline"
+    TERMINATED = "terminated"
+
+
+class FailureCategory(StrEnum):
+    """Who has to act on a failure."""
+
+    STEP = "step"
+    TIMEOUT = "timeout"
+    LIMIT = "limit"
+    ENGINE = "engine"
+    CONFIGURATION = "configuration"
+    CHILD = "child"
+    DEADLINE = "deadline"
+
+
+class EventType(StrEnum):
+    """The names of an instance's history, as stored, streamed and published."""
+
+    INSTANCE_STARTED = "InstanceStarted"
+    INSTANCE_COMPLETED = "InstanceCompleted"
+    INSTANCE_FAILED = "InstanceFailed"
+    INSTANCE_CANCELLED = "InstanceCancelled"
+    INSTANCE_PAUSED = "InstancePaused"
+    INSTANCE_RESUMED = "InstanceResumed"
+    INSTANCE_RETRIED = "InstanceRetried"
+    STEP_STARTED = "StepStarted"
+    STEP_WAITING = "StepWaiting"
+    STEP_RESUMED = "StepResumed"
+    STEP_COMPLETED = "StepCompleted"
+    STEP_FAILED = "StepFailed"
+    STEP_CANCELLED = "StepCancelled"
+    SIGNAL_RECEIVED = "SignalReceived"
+    HOOK_COMPLETED = "HookCompleted"
+    HOOK_FAILED = "HookFailed"
+    RESULT_DROPPED = "ResultDropped"
+
+
+class OwnerRole(StrEnum):
+    """What a credential may do inside its owner."""
+
+    VIEWER = "viewer"
+    PARTICIPANT = "participant"
+    STARTER = "starter"
+    OPERATOR = "operator"
+    AUTHOR = "author"
+    WORKER = "worker"
+    ADMIN = "admin"
