@@ -1,0 +1,1 @@
+"""Korak, a durable workflow engine on Postgres."""

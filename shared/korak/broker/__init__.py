@@ -1,0 +1,1 @@
+"""The broker port, its messages and its two implementations."""

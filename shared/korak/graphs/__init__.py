@@ -1,0 +1,1 @@
+"""Graph documents: what may stand in one, whether it holds, and the form that runs."""

@@ -1,0 +1,1 @@
+"""Step types: the contract, the registry and the built-in ones."""
