@@ -98,6 +98,9 @@ MESSAGES: dict[str, str] = {
     "reassign_unsupported": "{type} can't be reassigned.",
     "review_flags_open": "The draft has open review flags.",
     "retry_clamped": "max_attempts is {given}; {limit} is used.",
+    # messages and settings of the broker
+    "malformed_message": "The message can't be read: {why}.",
+    "broker_unavailable": "The broker can't be reached now: {why}.",
     # steps and instances
     "exception": "The step raised an unexpected error.",
     "timeout": "The step took longer than {seconds} s.",
