@@ -1,0 +1,51 @@
+"""What a trigger declares that a start must bring: both written forms as one schema, and the defaults it fills in."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from korak.model import Json, JsonObject
+
+
+def get_input_schema(config: JsonObject) -> JsonObject | None:
+    """The schema of a start's input from a trigger's config; None where any object is taken.
+
+    `{"type": "object", ...}` is a schema; the short form `{name: {"type", "required", "default", ...}}` is sugar for one that
+    allows no other members.
+    """
+    declared = cast("JsonObject | None", config.get("inputs"))
+    if declared is None:
+        return None
+    if declared.get("type") == "object":
+        return declared
+    properties: JsonObject = {}
+    required: list[Json] = []
+    for name, member in declared.items():
+        schema = dict(cast("JsonObject", member))
+        if schema.pop("required", False) and "default" not in schema:
+            required.append(name)
+        properties[name] = schema
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def is_short(config: JsonObject) -> bool:
+    """Whether the inputs are written in the short form."""
+    declared = config.get("inputs")
+    return isinstance(declared, dict) and declared.get("type") != "object"
+
+
+def fill_defaults(schema: JsonObject, value: JsonObject) -> JsonObject:
+    """`value` with the declared defaults in the place of members that it lacks; nothing of what was given is changed."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return value
+    filled = dict(value)
+    for name, member in properties.items():
+        if not isinstance(member, dict):
+            continue
+        given = filled.get(name)
+        if name not in filled and "default" in member:
+            filled[name] = member["default"]
+        elif isinstance(given, dict):
+            filled[name] = fill_defaults(member, given)
+    return filled

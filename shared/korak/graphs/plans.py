@@ -1,0 +1,252 @@
+"""The form of a graph that runs: every value, schema and limit compiled once from the document and the frozen contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from korak.errors import Invalid, Issue
+from korak.graphs.conditions import compile_condition
+from korak.graphs.contracts import RetryPolicy
+from korak.graphs.document import Graph, Node, read_graph
+from korak.graphs.durations import Duration, compile_duration
+from korak.graphs.flow import get_repeating, get_successors
+from korak.graphs.freezing import freeze, get_digest
+from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.policies import read_priority, read_retry, read_seconds
+from korak.graphs.references import find_conditions, find_node_ids, list_node_references, set_aside_conditions
+from korak.graphs.schemas import Schema, compile_schema
+from korak.graphs.values import Value, compile_value
+from korak.graphs.waking import get_signals
+from korak.model import Json, JsonObject
+
+__all__ = ["ANY", "Plan", "PlanSettings", "PlannedNode", "Save", "build", "freeze", "get_digest"]
+
+ANY: Final = frozenset({"*"})
+"""The `jumps` of a node that may jump to any node beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Where a node's output enters the state: under `key`, or its members merged in where the key is None."""
+
+    key: str | None
+
+
+@dataclass(slots=True, eq=False)
+class PlannedNode:
+    """One node, ready to run. A retry, timeout, queue, priority or bound that is None is the engine's default."""
+
+    id: str
+    type: str
+    type_version: int
+    label: str | None
+    is_pure: bool
+    config: Value
+    """Resolves to the handler's input. Conditions stand in it as written: their type reads them from `raw`."""
+    raw: JsonObject
+    targets: Mapping[str, str]
+    outcomes: Mapping[str, bool]
+    on_error: tuple[tuple[tuple[str, ...], str], ...]
+    save: Save | None
+    retry: RetryPolicy | None
+    timeout: float | None
+    queue: str | None
+    priority: int | None
+    max_output: int | None
+    has_cancel_hook: bool
+    waits: bool
+    has_side_effects: bool
+    ability: str | None
+    input_schema: Schema | None
+    repeats: bool
+    jumps: frozenset[str] | None
+    container: str | None
+    body: str | None
+    branches: Mapping[str, str]
+    escalations: tuple[JsonObject, ...]
+    digest: str
+    """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
+    program: object = None
+    """A slot that a pure type may fill with its compiled config."""
+
+
+@dataclass(slots=True, eq=False)
+class PlanSettings:
+    """The document's `settings`. What is None is the engine's default."""
+
+    timezone: str = "UTC"
+    actor: str = "system"
+    queue: str | None = None
+    priority: int | None = None
+    label: Value | None = None
+    execution_timeout: Duration | None = None
+    run_timeout: Duration | None = None
+    retry: RetryPolicy | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """A version of a graph, ready to run."""
+
+    key: str
+    trigger: str
+    start: str
+    """The node after the trigger."""
+    nodes: Mapping[str, PlannedNode]
+    """All but the trigger, those of bodies too."""
+    settings: PlanSettings
+    referenced: frozenset[str]
+    """The nodes that a value, a condition or a node id in the graph names; all of them where one is computed."""
+    signals: frozenset[str] | None
+    """The names that its waits can take; None: any."""
+    inputs: JsonObject | None
+    """The schema of a start's input, as written; None: any object."""
+    input_schema: Schema | None
+
+    def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
+        """A start's input with the declared defaults, and what is wrong with it."""
+        if self.inputs is None or self.input_schema is None:
+            return given, []
+        filled = fill_defaults(self.inputs, given)
+        return filled, self.input_schema.check(filled)
+
+
+def build(document: Json, frozen: Json) -> Plan:
+    """The plan of a published document. Raises Invalid("invalid_graph") where what is stored can't be read."""
+    try:
+        return _Planner(read_graph(document), cast("JsonObject", frozen)).plan()
+    except Exception as error:  # a row edited by hand may be wrong in any way: it fails its instances, never the engine
+        detail = str(error) or type(error).__name__
+        raise Invalid("invalid_graph", detail=f"{type(error).__name__}: {detail}"[:500]) from error
+
+
+class _Planner:
+    def __init__(self, graph: Graph, frozen: JsonObject) -> None:
+        self._graph = graph
+        self._types = cast("dict[str, JsonObject]", frozen["types"])
+        self._frozen = cast("dict[str, JsonObject]", frozen["nodes"])
+        self._settings = graph.settings
+        self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
+        self._targets: dict[str, dict[str, str]] = {}
+        self._repeating: set[str] = set()
+
+    def plan(self) -> Plan:
+        graph = self._graph
+        trigger = graph.trigger
+        if trigger is None:
+            raise Invalid("trigger_missing")
+        self._read_flow()
+        nodes = {node.id: self._plan_node(node) for node in graph.nodes.values() if not node.is_trigger}
+        inputs = get_input_schema(trigger.config)
+        return Plan(
+            key=graph.key,
+            trigger=trigger.id,
+            start=next(iter(self._targets[trigger.id].values())),
+            nodes=nodes,
+            settings=self._plan_settings(),
+            referenced=self._get_referenced(nodes),
+            signals=get_signals((graph.nodes[node.id], node.waits) for node in nodes.values()),
+            inputs=inputs,
+            input_schema=None if inputs is None else compile_schema(inputs),
+        )
+
+    def _read_flow(self) -> None:
+        for body in self._graph.bodies:
+            self._repeating |= get_repeating(get_successors(body))
+            for edge in body.edges:
+                if edge.target not in self._graph.nodes:
+                    raise Invalid("edge_unknown_node", id=edge.target)
+                self._targets.setdefault(edge.source, {})[edge.outcome] = edge.target
+
+    def _plan_node(self, node: Node) -> PlannedNode:
+        name = cast("str", self._frozen[node.id]["type"])
+        entry, raw = self._types[name], node.raw
+        config = self._compile_config(node, entry)
+        settings = self._settings
+        return PlannedNode(
+            id=node.id,
+            type=node.type,
+            type_version=cast("int", entry["version"]),
+            label=cast("str | None", raw.get("label")),
+            is_pure=bool(entry["is_pure"]),
+            config=config,
+            raw=node.config,
+            targets=self._targets.get(node.id, {}),
+            outcomes=cast("dict[str, bool]", self._frozen[node.id]["outcomes"]),
+            on_error=_read_on_error(raw.get("on_error")),
+            save=_read_save(raw.get("save")),
+            retry=read_retry(raw.get("retry") or settings.get("retry") or entry["retry"]),
+            timeout=read_seconds(raw.get("timeout") or entry["timeout"]),
+            queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
+            priority=read_priority(raw.get("priority") or settings.get("priority")),
+            max_output=cast("int | None", entry["max_output"]),
+            has_cancel_hook=bool(entry["has_cancel_hook"]),
+            waits=bool(entry["waits"]),
+            has_side_effects=bool(entry["has_side_effects"]),
+            ability=cast("str | None", entry["ability"]),
+            input_schema=None if config.is_literal else self._schemas[name],
+            repeats=node.id in self._repeating or node.container is not None,
+            jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            container=node.container,
+            body=self._get_start(node, None),
+            branches={name: start for name in node.branches if (start := self._get_start(node, name))},
+            escalations=tuple(cast("list[JsonObject]", raw.get("escalations") or [])),
+            digest=cast("str", entry["digest"]),
+        )
+
+    def _get_start(self, node: Node, branch: str | None) -> str | None:
+        bodies = (body for body in self._graph.bodies if body.container == node.id and body.branch == branch)
+        return next((body.start for body in bodies), None)
+
+    def _compile_config(self, node: Node, entry: JsonObject) -> Value:
+        config = set_aside_conditions(cast("JsonObject", entry["config_schema"]), node.config)
+        return compile_value(config, secrets=bool(entry["secret_members"]))
+
+    def _plan_settings(self) -> PlanSettings:
+        written = self._settings
+        label, execution, run = (written.get(name) for name in ("label", "execution_timeout", "run_timeout"))
+        return PlanSettings(
+            timezone=cast("str", written.get("timezone") or "UTC"),
+            actor=cast("str", written.get("actor") or "system"),
+            queue=cast("str | None", written.get("queue")),
+            priority=read_priority(written.get("priority")),
+            label=None if label is None else compile_value(label),
+            execution_timeout=None if execution is None else compile_duration(execution),
+            run_timeout=None if run is None else compile_duration(run),
+            retry=read_retry(written.get("retry")),
+            limits=cast("dict[str, int]", written.get("limits") or {}),
+        )
+
+    def _get_referenced(self, nodes: Mapping[str, PlannedNode]) -> frozenset[str]:
+        named = {name for node in nodes.values() for name in self._list_read(node)}
+        label = self._settings.get("label")
+        if label is not None:
+            named.update(list_node_references(compile_value(label).references()))
+        return frozenset(nodes) if None in named else frozenset(name for name in named if name in nodes)
+
+    def _list_read(self, node: PlannedNode) -> Iterator[str | None]:
+        schema = cast("JsonObject", self._types[f"{node.type}@{node.type_version}"]["config_schema"])
+        yield from list_node_references(node.config.references())
+        for place in find_conditions(schema, node.raw):
+            yield from list_node_references(compile_condition(place.value).references())
+        for place in find_node_ids(schema, node.raw):
+            yield cast("str", place.value)
+
+
+def _compile_config_schema(entry: JsonObject) -> Schema | None:
+    schema = cast("JsonObject", entry["config_schema"])
+    return None if schema in ({}, {"type": "object"}) else compile_schema(schema)
+
+
+def _read_on_error(raw: Json) -> tuple[tuple[tuple[str, ...], str], ...]:
+    rules = cast("list[JsonObject]", raw or [])
+    return tuple((tuple(cast("list[str]", rule["codes"])), cast("str", rule["outcome"])) for rule in rules)
+
+
+def _read_save(raw: Json) -> Save | None:
+    if raw is None:
+        return None
+    return Save(cast("str | None", cast("JsonObject", raw).get("key")))
