@@ -1,1 +1,46 @@
-"""The migrations of the schema `korak`."""
+"""The schema's history: Alembic revisions, from the tree and from the wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from korak_migrations.connecting import DEFAULT_SCHEMA, VERSION_TABLE, connect, lock
+from korak_migrations.effects import grant_effects
+
+__all__ = ["DEFAULT_SCHEMA", "current", "grant_effects", "head", "upgrade"]
+
+
+def upgrade(url: str, schema: str = DEFAULT_SCHEMA) -> None:
+    """Bring `schema` of the database to the newest revision. Makes it where it is missing; repeated, does nothing.
+
+    Several callers at once are safe: one works, the others wait for it and find nothing to do. Blocking.
+    """
+    with connect(url, schema) as connection, lock(connection, schema):
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def current(url: str, schema: str = DEFAULT_SCHEMA) -> str | None:
+    """The revision that `schema` of the database is at; None where nothing was migrated yet."""
+    with connect(url, schema) as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        return context.get_current_revision()
+
+
+def head() -> str:
+    """The newest revision of this build."""
+    revision = ScriptDirectory.from_config(_config()).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config

@@ -1,0 +1,1 @@
+"""Where what was decided becomes rows: tables, queries, and the address of the database."""
