@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, assert_never
 
@@ -16,6 +16,9 @@ MAX_IDS: Final = 32
 
 MAX_BODY: Final = 8000
 """Bytes of a body, so that a NOTIFY can carry it too; 32 of the longest ids take a quarter of it."""
+
+MAX_ENDED: Final = 200
+"""How many ulids one body carries that tells which instances have ended."""
 
 _MAX_ID: Final = 2**63 - 1
 
@@ -125,6 +128,22 @@ def decode(body: bytes | str) -> Message:
             return FireEscalation(_read(document, "escalations", _read_id))
         case _:
             raise MalformedMessage("the kind isn't known")
+
+
+def encode_ended(ulids: Sequence[str]) -> list[bytes]:
+    """The bodies that tell that these instances have ended."""
+    pages = (ulids[start : start + MAX_ENDED] for start in range(0, len(ulids), MAX_ENDED))
+    return [orjson.dumps({"ended": list(page)}) for page in pages]
+
+
+def decode_ended(body: bytes | str) -> list[str]:
+    """The ulids of such a body; none of one that can't be read, since who waits for them also looks."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return []
+    ulids = document.get("ended") if isinstance(document, dict) else None
+    return [ulid for ulid in ulids if isinstance(ulid, str)] if isinstance(ulids, list) else []
 
 
 def _pages(ids: dict[T, None]) -> Iterable[tuple[T, ...]]:

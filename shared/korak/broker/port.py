@@ -26,17 +26,12 @@ class Delivery(Protocol):
         ...
 
     @property
-    def queue(self) -> str:
-        """The queue that it came from."""
-        ...
-
-    @property
     def traceparent(self) -> str | None:
         """The trace that its sender belonged to."""
         ...
 
     async def ack(self) -> bool:
-        """Done, once its claim has committed. False where the broker has taken it back meanwhile and delivers it again."""
+        """Done, once its claim has committed. False where the broker took it back meanwhile: it comes again."""
         ...
 
     async def give_back(self, rest: Message | None = None) -> None:
@@ -150,8 +145,8 @@ class Notifier(Protocol):
 class Puller(Protocol):
     """The release query of `korak.store`, as the Postgres broker needs it."""
 
-    async def pull(self, queues: Sequence[str], limit: int) -> list[tuple[str, Message]]:
-        """Ready steps, best first, about `limit` ids, already stamped as sent; each message with its queue."""
+    async def pull(self, queues: Sequence[str], limit: int) -> list[Message]:
+        """Ready steps of these queues, best first, `limit` ids at most, already stamped as sent."""
         ...
 
     async def unstamp(self, messages: Sequence[Message]) -> None:
