@@ -112,7 +112,7 @@ def loads(raw: bytes, *, max_bytes: int | None = None, max_depth: int = MAX_DEPT
         raise TooLarge(limit=max_bytes)
     value = _read(raw)
     if issue := check_json(value, max_depth=max_depth):
-        raise Invalid("invalid_json", issues=[issue], **issue.params)
+        raise Invalid("invalid_json", issues=[issue], why=issue.params["why"], pointer=issue.pointer)
     return value
 
 

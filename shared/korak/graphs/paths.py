@@ -107,7 +107,9 @@ def _parse(text: str) -> Path:
     while position < len(text):
         match = _PART.match(text, position)
         if match is None:
-            raise _malformed(f'{text[:80]!r} is no path: .name, [n] or ["key"] is expected at character {position + 1}.')
+            raise _malformed(
+                f'{text[:80]!r} is no path: .name, [n] or ["key"] is expected at character {position + 1}.'
+            )
         parts.append(_part(match, text))
         position = match.end()
     if len(parts) > MAX_PARTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import enum
 import json
 import math
@@ -69,7 +69,7 @@ DIRTY: list[tuple[Any, str]] = [
     ({"a": (1, 2)}, "/a"),
     ({"a/b~c": {1, 2}}, "/a~1b~0c"),
     ({"a": uuid.UUID(int=1)}, "/a"),
-    ({"a": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)}, "/a"),
+    ({"a": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)}, "/a"),
     ({"a": Point()}, "/a"),
     ({"a": b"x"}, "/a"),
     ({"a": Text("x")}, "/a"),
@@ -185,9 +185,15 @@ def test_long_digits_in_a_string_or_a_fraction_are_fine() -> None:
     ("value", "text"),
     [
         ({"b": 1, "a": [True, None, "x"]}, '{"a":[true,null,"x"],"b":1}'),
-        ({"€": 1, "\r": 2, "ﬀ": 3, "😀": 4, "1": 5, "ö": 6, "\x80": 7}, '{"\\r":2,"1":5,"\x80":7,"ö":6,"€":1,"😀":4,"ﬀ":3}'),
+        (
+            {"€": 1, "\r": 2, "ﬀ": 3, "😀": 4, "1": 5, "ö": 6, "\x80": 7},
+            '{"\\r":2,"1":5,"\x80":7,"ö":6,"€":1,"😀":4,"ﬀ":3}',
+        ),
         ([333333333.33333329, 1e30, 4.50, 2e-3, 1e-27], "[333333333.3333333,1e+30,4.5,0.002,1e-27]"),
-        ([1e-6, 1e-7, 1.5e-5, 1e20, 1e21, 2.0, -0.0, 123e-10], "[0.000001,1e-7,0.000015,100000000000000000000,1e+21,2,0,1.23e-8]"),
+        (
+            [1e-6, 1e-7, 1.5e-5, 1e20, 1e21, 2.0, -0.0, 123e-10],
+            "[0.000001,1e-7,0.000015,100000000000000000000,1e+21,2,0,1.23e-8]",
+        ),
         (2**64 - 1, "18446744073709551615"),
     ],
     ids=["members", "utf16", "numbers", "exponents", "long"],
