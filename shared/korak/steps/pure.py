@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
-from korak.errors import KorakError
+from korak.errors import Issue, KorakError
 from korak.graphs.paths import MISSING, Malformed, Missing
 from korak.model import Json, JsonObject
 from korak.steps.contract import StepType, resume_default
@@ -148,11 +148,17 @@ class PureType(StepType, Generic[Program]):
 
     def _program(self, node: PureNode) -> Program:
         if node.program is None:
-            node.program = self.compile(node.raw)
+            node.program = self._compile(node.raw)
         return node.program  # type: ignore[return-value]  # the slot is this type's alone
+
+    def _compile(self, config: JsonObject) -> Program:
+        try:
+            return self.compile(config)
+        except (LookupError, TypeError, ValueError) as error:  # what publish checked was edited by hand since
+            raise Malformed(Issue("invalid_graph", params={"detail": f"the config of {self.key}"})) from error
 
 
 def _failed(error: KorakError) -> Failed:
     if isinstance(error, Malformed):
-        return Failed("invalid_graph", {"detail": error.message})
+        return Failed("invalid_graph", {"detail": str(error.params.get("detail", error.message))})
     return Failed(error.code, error.params, error.message)
