@@ -140,6 +140,13 @@ class SignalKind(StrEnum):
     DECISION = "decision"
 
 
+class Probe(StrEnum):
+    """What a parked step is owed right after it parked: a look at what came before it waited, or a resume as well."""
+
+    LOOK = "look"
+    RESUME = "resume"
+
+
 class DefinitionStatus(StrEnum):
     """Where a definition stands. An archived one takes no starts; its instances go on."""
 

@@ -196,7 +196,7 @@ create table workflow_step_runs (
     scheduled_for timestamptz,
     started_at timestamptz,
     finished_at timestamptz,
-    probe_pushed_at timestamptz,
+    probe varchar(8),
     heartbeat jsonb,
     seen_seq bigint,
     redeliveries integer not null default 0,
@@ -210,6 +210,7 @@ create table workflow_step_runs (
     constraint wstep_finished_check check ((finished_at is not null) = (status in ('completed', 'failed', 'cancelled'))),
     constraint wstep_ready_check check (ready_at is null or status in ('queued', 'waiting')),
     constraint wstep_sent_check check (sent_at is null or ready_at is not null),
+    constraint wstep_probe_check check (probe is null or (status = 'waiting' and probe in ('look', 'resume'))),
     constraint wstep_parked_check check (parked_for is null or (status = 'queued' and ready_at is null)),
     constraint wstep_parked_for_check check (parked_for in ('pause', 'engine', 'hold', 'limit')),
     constraint wstep_priority_check check (priority between 0 and 3)

@@ -1,0 +1,52 @@
+"""What a decision changes: rows to insert and update, history, and what to nudge after the commit. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.snapshot import Snapshot
+from korak.model import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A step that is running under the fact's token, and the input that its handler gets."""
+
+    step: StepRun
+    input: Json
+
+
+@dataclass(eq=False)
+class Changes:
+    """One instance's changes, decided from the snapshot `before`; they hold only while its lock_version does.
+
+    New rows carry negative ids of their own until `korak.store` seals them. `claimed` are steps that are running under the
+    fact's token, `ready` steps that wait for an engine. `after` is the snapshot that holds once this is committed.
+    """
+
+    instance: Instance
+    before: Snapshot
+    after: Snapshot
+    is_new: bool = False
+    is_ended: bool = False
+    steps: list[StepRun] = field(default_factory=list)
+    new_steps: list[StepRun] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    new_waits: list[Wait] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
+    new_scopes: list[Scope] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    new_deliveries: list[Delivery] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    claimed: list[Grant] = field(default_factory=list)
+    ready: list[StepRun] = field(default_factory=list)
+    transitions: list[str] = field(default_factory=list)
+    dropped: str | None = None
+    """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries)

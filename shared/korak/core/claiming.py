@@ -1,0 +1,98 @@
+"""An engine asks for a step: the claim that makes it running, or tells why not."""
+
+from __future__ import annotations
+
+from korak.core import failing, starting, waiting, walking
+from korak.core.draft import Draft
+from korak.core.rows import StepRun
+from korak.core.snapshot import Claimant
+from korak.graphs.plans import PlannedNode
+from korak.model import EventType, Probe, SignalKind, StepRole, StepStatus, WaitKind, WaitStatus
+from korak.steps.waits import Signal
+
+
+def claim(draft: Draft, step_id: int, claimant: Claimant) -> None:
+    """Answer a nudge. A step that is not live, not ready, paused or taken stays as it is (CL-3, CL-4, JB-9)."""
+    step = draft.get_step(step_id)
+    if step is None or step.ready_at is None or step.status is StepStatus.RUNNING:
+        draft.dropped = "not_ready"
+        return
+    node = draft.plan.nodes.get(step.node_id)
+    if node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"})
+    elif step.role is not StepRole.STEP:
+        _claim_hook(draft, node, step, claimant)
+    elif draft.instance.paused_at is not None:
+        draft.clear_ready(step)
+        draft.dropped = "paused"
+    elif step.status is StepStatus.WAITING:
+        _claim_waiting(draft, node, step, claimant)
+    else:
+        _claim_queued(draft, node, step, claimant)
+
+
+def _claim_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant) -> None:
+    if not claimant.runs(node.type, node.type_version):
+        starting.park_for_engine(draft, hook)
+        return
+    _fire_retry(draft, hook)
+    starting.run_hook(draft, node, hook, claimant)
+
+
+def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
+    if node.is_pure:
+        _fire_retry(draft, step)
+        _decide(draft, node, step, claimant)
+    elif not claimant.runs(node.type, node.type_version):
+        starting.park_for_engine(draft, step)
+        draft.dropped = "no_engine_for_type"
+    else:
+        _fire_retry(draft, step)
+        _run(draft, node, step, claimant)
+
+
+def _claim_waiting(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
+    probe = step.probe
+    step = draft.clear_ready(step)
+    signal = waiting.choose(draft, step)
+    if signal is None and probe is Probe.RESUME:
+        signal = Signal(SignalKind.PROBE, at=draft.now)
+    if signal is None:
+        draft.dropped = "nothing_due"
+        return
+    resume(draft, node, step, signal, claimant)
+
+
+def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claimant: Claimant | None) -> None:
+    """Wake a parked step with its signal, which is stored with it (CL-8): a pure one is decided, another one runs.
+
+    Where no engine here has the type the signal waits with the step for one that does.
+    """
+    step = draft.edit(step)
+    step.resume_signal = signal.to_json()
+    if node.is_pure:
+        draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
+        _decide(draft, node, step, claimant, signal)
+    elif claimant is not None and claimant.runs(node.type, node.type_version):
+        _run(draft, node, step, claimant)
+    else:
+        starting.park_for_engine(draft, draft.move(step, StepStatus.RUNNING))
+
+
+def _decide(
+    draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | None, signal: Signal | None = None
+) -> None:
+    step = draft.move(step, StepStatus.RUNNING)
+    walking.walk(draft, walking.decide_pure(draft, node, step, signal), claimant)
+
+
+def _run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
+    error = starting.run(draft, node, step, claimant)
+    if error is not None:
+        walking.walk(draft, failing.fail_step(draft, node, step, error), claimant)
+
+
+def _fire_retry(draft: Draft, step: StepRun) -> None:
+    for wait in draft.list_waits(step):
+        if wait.kind is WaitKind.RETRY and wait.status is WaitStatus.PENDING:
+            draft.move_wait(wait, WaitStatus.FIRED)

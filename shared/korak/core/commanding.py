@@ -1,0 +1,119 @@
+"""Commands on a run: cancel, pause, resume, retry, and the deadline that ends it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from korak.core import failing, retries, waiting
+from korak.core.draft import Draft
+from korak.errors import Conflict
+from korak.model import (
+    ClosedReason,
+    EventType,
+    FailureCategory,
+    InstanceStatus,
+    JsonObject,
+    ParkedFor,
+    StepRole,
+    StepStatus,
+    WaitKind,
+)
+
+
+def cancel(draft: Draft, reason: str | None, actor: JsonObject | None) -> None:
+    """End the run: waits are cancelled, steps that had begun clean up (CN-1 to CN-3). Conflict where it has ended (CN-8)."""
+    instance = draft.instance
+    if instance.is_ended:
+        raise Conflict("instance_not_cancellable", status=instance.status)
+    draft.move_instance(InstanceStatus.CANCELLED)
+    failing.close_live(draft)
+    instance.ended_at, instance.closed_reason = draft.now, ClosedReason.CANCELLED
+    instance.cancel_reason = reason
+    draft.record(EventType.INSTANCE_CANCELLED, None, {"reason": reason, "actor": actor})
+
+
+def pause(draft: Draft, actor: JsonObject | None) -> None:
+    """Stop the run's clocks and starts; work in flight is recorded. Pausing a paused run changes nothing."""
+    instance = draft.instance
+    if instance.is_ended:
+        raise Conflict("instance_not_pausable", status=instance.status)
+    if instance.paused_at is not None:
+        return
+    instance.paused_at = draft.now
+    if instance.deadline_at is not None:
+        instance.deadline_seconds = max(0.0, (instance.deadline_at - draft.now).total_seconds())
+        instance.deadline_at = None
+    for wait in list(draft.waits.values()):
+        waiting.suspend(draft, wait)
+    for step in list(draft.steps.values()):
+        if step.role is not StepRole.STEP or step.status is StepStatus.RUNNING:
+            continue
+        probe = step.probe
+        step = draft.clear_ready(step)
+        step.probe = probe
+        if step.status is StepStatus.QUEUED:
+            step.parked_for = ParkedFor.PAUSE
+    draft.record(EventType.INSTANCE_PAUSED, None, {"actor": actor})
+
+
+def resume(draft: Draft, actor: JsonObject | None) -> None:
+    """Let the run go on where it stood: clocks with what remained, parked steps ready, kept signals looked at."""
+    instance = draft.instance
+    if instance.paused_at is None or instance.is_ended:
+        raise Conflict("instance_not_paused")
+    instance.paused_at = None
+    if instance.deadline_seconds is not None and instance.deadline_at is None:
+        instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
+    for wait in list(draft.waits.values()):
+        waiting.unsuspend(draft, wait)
+    for step in list(draft.steps.values()):
+        if step.status is StepStatus.RUNNING or step.role is not StepRole.STEP:
+            continue
+        step = draft.edit(step)
+        step.parked_for = None
+        if not _awaits_retry(draft, step.id):
+            draft.make_ready(step)
+    draft.record(EventType.INSTANCE_RESUMED, None, {"actor": actor})
+
+
+def _awaits_retry(draft: Draft, step_id: int) -> bool:
+    return any(wait.kind is WaitKind.RETRY and wait.step_run_id == step_id for wait in draft.waits.values())
+
+
+def retry(draft: Draft, actor: JsonObject | None) -> None:
+    """Reopen a failed run at the step that failed (MR-1 to MR-5). Conflict where no step of it failed (MR-4, MR-6)."""
+    instance, failed = draft.instance, draft.snapshot.failed
+    if instance.status is not InstanceStatus.FAILED:
+        raise Conflict("instance_not_retryable", why=f"it is {instance.status}")
+    if failed is None or failed.node_id not in draft.plan.nodes:
+        raise Conflict("instance_not_retryable", why="it didn't fail on a step; start it again")
+    draft.move_instance(InstanceStatus.RUNNING)
+    instance.ended_at = instance.closed_reason = instance.paused_at = None
+    instance.failure_code = instance.failure_message = instance.failure_params = None
+    instance.failure_category = instance.failed_node_id = None
+    if instance.deadline_seconds is not None:
+        instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
+    retries.reopen(draft, draft.plan.nodes[failed.node_id], failed)
+    draft.record(EventType.INSTANCE_RETRIED, failed, {"actor": actor})
+
+
+def expire(draft: Draft) -> None:
+    """The run is out of time: it fails, and what lives in it is cancelled."""
+    instance = draft.instance
+    if instance.is_ended or instance.deadline_at is None or instance.deadline_at > draft.now:
+        draft.dropped = "not_due"
+        return
+    seconds = (instance.deadline_at - (instance.started_at or instance.created_at)).total_seconds()
+    failing.fail_instance(draft, "deadline_exceeded", {"seconds": seconds}, category=FailureCategory.DEADLINE)
+
+
+def settle_status(draft: Draft) -> None:
+    """An open run is running while a step runs or is queued other than for a retry, else it waits."""
+    if draft.instance.is_ended:
+        return
+    retried = {wait.step_run_id for wait in draft.waits.values() if wait.kind is WaitKind.RETRY}
+    is_running = any(
+        step.status is StepStatus.RUNNING or (step.status is StepStatus.QUEUED and step.id not in retried)
+        for step in draft.steps.values()
+    )
+    draft.move_instance(InstanceStatus.RUNNING if is_running else InstanceStatus.WAITING)

@@ -1,0 +1,82 @@
+"""`decide(snapshot, fact, now)`: what follows from what happened. Start reading here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import assert_never
+
+from korak.core import claiming, commanding, delivering, recording, walking
+from korak.core.changes import Changes
+from korak.core.draft import Draft
+from korak.core.facts import (
+    CancelAsked,
+    Claimed,
+    DeadlinePassed,
+    Delivered,
+    Fact,
+    Finished,
+    HandedBack,
+    Lost,
+    PauseAsked,
+    ResumeAsked,
+    RetryAsked,
+    Started,
+)
+from korak.core.snapshot import Snapshot
+from korak.model import EventType, InstanceStatus
+
+
+def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
+    """The changes that follow from a fact. Commands that lie in the snapshot's deliveries are obeyed before it.
+
+    Raises Conflict where a command asks what the state forbids; then nothing changes.
+    """
+    draft = Draft(snapshot, now)
+    delivering.obey(draft)
+    _answer(draft, fact)
+    if draft.instance.status is not None:
+        commanding.settle_status(draft)
+    return draft.finish()
+
+
+def _answer(draft: Draft, fact: Fact) -> None:
+    match fact:
+        case Finished(step, token, result, claimant):
+            recording.record(draft, step, token, result, claimant)
+        case Claimed(step, claimant):
+            claiming.claim(draft, step, claimant)
+        case Started():
+            _start(draft)
+        case Lost(step, token):
+            recording.lose(draft, step, token)
+        case HandedBack(step, token):
+            recording.hand_back(draft, step, token)
+        case Delivered():
+            delivering.deliver(draft)
+        case _:
+            _command(draft, fact)
+
+
+def _command(
+    draft: Draft, fact: DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked
+) -> None:
+    match fact:
+        case DeadlinePassed():
+            commanding.expire(draft)
+        case CancelAsked(reason, actor):
+            commanding.cancel(draft, reason, actor)
+        case PauseAsked(actor):
+            commanding.pause(draft, actor)
+        case ResumeAsked(actor):
+            commanding.resume(draft, actor)
+        case RetryAsked(actor):
+            commanding.retry(draft, actor)
+        case _:
+            assert_never(fact)
+
+
+def _start(draft: Draft) -> None:
+    draft.move_instance(InstanceStatus.RUNNING)
+    draft.instance.started_at = draft.now
+    draft.record(EventType.INSTANCE_STARTED)
+    walking.walk(draft, draft.plan.start)

@@ -1,0 +1,74 @@
+"""Rows addressed to an instance, under its lock: commands are obeyed first, then signals and events are handed out."""
+
+from __future__ import annotations
+
+from korak.core import claiming, commanding, waiting
+from korak.core.draft import Draft
+from korak.core.rows import Delivery, StepRun
+from korak.errors import Conflict
+from korak.model import DeliveryKind, JsonObject, StepStatus
+
+COMMANDS = (DeliveryKind.CANCEL, DeliveryKind.PAUSE, DeliveryKind.RESUME)
+
+
+def obey(draft: Draft) -> None:
+    """Carry out the commands that lie there, in the order they came. One that comes too late is taken and changes nothing."""
+    for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
+        if delivery.kind in COMMANDS and delivery.taken_at is None:
+            draft.take(delivery)
+            try:
+                _carry_out(draft, delivery)
+            except Conflict as late:
+                draft.dropped = late.code
+
+
+def _carry_out(draft: Draft, delivery: Delivery) -> None:
+    given: JsonObject = delivery.payload if isinstance(delivery.payload, dict) else {}
+    match delivery.kind:
+        case DeliveryKind.CANCEL:
+            reason = given.get("reason")
+            commanding.cancel(draft, reason if isinstance(reason, str) else None, delivery.sender)
+        case DeliveryKind.PAUSE:
+            commanding.pause(draft, delivery.sender)
+        case _:
+            commanding.resume(draft, delivery.sender)
+
+
+def deliver(draft: Draft) -> None:
+    """Hand out the signals and events: to the step that waits for one, else keep a signal and discard a late event."""
+    for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
+        current = draft.deliveries.get(delivery.id)
+        if current is not None:
+            _hand_out(draft, current)
+
+
+def _hand_out(draft: Draft, delivery: Delivery) -> None:
+    if draft.instance.is_ended:
+        waiting.close_deliveries(draft)
+    elif draft.instance.paused_at is not None:
+        if delivery.kind is DeliveryKind.SIGNAL:
+            draft.buffer(delivery)
+    elif (step := _find_taker(draft, delivery)) is not None:
+        _wake(draft, step)
+    elif delivery.kind is DeliveryKind.SIGNAL:
+        draft.buffer(delivery)
+    elif delivery.step_run_id is None or draft.get_step(delivery.step_run_id) is None:
+        draft.take(delivery)
+
+
+def _find_taker(draft: Draft, delivery: Delivery) -> StepRun | None:
+    for wait in list(draft.waits.values()):
+        step = draft.get_step(wait.step_run_id)
+        if step is not None and step.status is StepStatus.WAITING and waiting.is_for(delivery, step, wait):
+            return step
+    return None
+
+
+def _wake(draft: Draft, step: StepRun) -> None:
+    node = draft.plan.nodes.get(step.node_id)
+    if node is None or not node.is_pure:
+        draft.make_ready(step)
+        return
+    signal = waiting.choose(draft, step)
+    if signal is not None:
+        claiming.resume(draft, node, step, signal, None)

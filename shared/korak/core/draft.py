@@ -1,0 +1,276 @@
+"""The working copy of a snapshot: the one place where a status changes, an event is numbered and a row is made."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from korak.core import transitions
+from korak.core.changes import Changes, Grant
+from korak.core.rows import Delivery, Event, Failure, Instance, StepRun, Wait, copy
+from korak.core.snapshot import Kept, Snapshot
+from korak.graphs.plans import PlannedNode
+from korak.model import (
+    DeliveryKind,
+    EventType,
+    InstanceStatus,
+    Json,
+    JsonObject,
+    ParkedFor,
+    StepRole,
+    StepStatus,
+    WaitKind,
+    WaitStatus,
+)
+
+
+class Draft:
+    """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
+
+    def __init__(self, snapshot: Snapshot, now: datetime) -> None:
+        self.snapshot = snapshot
+        self.plan = snapshot.plan
+        self.policy = snapshot.policy
+        self.now = now
+        self.instance: Instance = copy(snapshot.instance)
+        self.steps = dict(snapshot.steps)
+        self.waits = dict(snapshot.waits)
+        self.ended = snapshot.ended
+        self.deliveries = {delivery.id: delivery for delivery in snapshot.deliveries}
+        self.walked = 0
+        self.last_output: JsonObject | None = None
+        self.claimed: list[Grant] = []
+        self.dropped: str | None = None
+        self._events: list[Event] = []
+        self._failures: list[Failure] = []
+        self._edited: dict[int, StepRun] = {}
+        self._new_steps: list[StepRun] = []
+        self._edited_waits: dict[int, Wait] = {}
+        self._new_waits: list[Wait] = []
+        self._edited_deliveries: dict[int, Delivery] = {}
+        self._new_deliveries: list[Delivery] = []
+        self._transitions: list[str] = []
+        self._last_id = 0
+
+    # steps
+
+    def get_step(self, step_id: int) -> StepRun | None:
+        """The live attempt of that id, or None where it isn't live any more."""
+        return self.steps.get(step_id)
+
+    def edit(self, step: StepRun) -> StepRun:
+        """The attempt's copy that may be changed."""
+        if step.id < 0 or step.id in self._edited:
+            return self.steps.get(step.id, step)
+        twin = copy(step)
+        self._edited[twin.id] = self.steps[twin.id] = twin
+        return twin
+
+    def move(self, step: StepRun, to: StepStatus) -> StepRun:
+        """The attempt with its new status, by an arrow that is drawn. An ended one leaves the live steps."""
+        step = self.edit(step)
+        self._transitions.append("step." + transitions.check(transitions.STEP, step.status, to))
+        step.status = to
+        if to is not StepStatus.QUEUED:
+            step.parked_for = None
+        if not to.is_live:
+            step.finished_at = self.now
+            step.ready_at = step.sent_at = step.probe = None
+            self.steps.pop(step.id, None)
+        return step
+
+    def add_step(self, node: PlannedNode, *, visit: int, like: StepRun | None = None) -> StepRun:
+        """A new attempt without a status: the first of a visit, or the one after `like`."""
+        instance = self.instance
+        self._last_id -= 1
+        step = StepRun(
+            id=self._last_id,
+            instance_id=instance.id,
+            owner_scope=instance.owner_scope,
+            node_id=node.id,
+            node_type=node.type,
+            type_version=node.type_version,
+            visit=visit,
+            attempt=1,
+            idempotency_key=f"wf:{instance.ulid}:{node.id}:{visit}",
+            queue=node.queue or instance.queue or "default",
+            created_at=self.now,
+            priority=instance.priority if node.priority is None else node.priority,
+        )
+        if like is not None:
+            step.attempt = like.attempt + 1
+            step.retry_of = like.ulid
+            step.execution_id = like.execution_id
+            step.scope_id = like.scope_id
+            step.parent_step_run_id = like.parent_step_run_id
+            step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
+        self.steps[step.id] = step
+        self._new_steps.append(step)
+        return step
+
+    def make_ready(self, step: StepRun) -> StepRun:
+        """The attempt, free to be claimed; a paused run parks it instead."""
+        step = self.edit(step)
+        if self.instance.paused_at is not None and step.role is StepRole.STEP:
+            if step.status is StepStatus.QUEUED:
+                step.parked_for = ParkedFor.PAUSE
+            return step
+        step.ready_at, step.sent_at, step.parked_for = self.now, None, None
+        return step
+
+    def clear_ready(self, step: StepRun) -> StepRun:
+        """The attempt, no longer up for a claim."""
+        step = self.edit(step)
+        step.ready_at = step.sent_at = step.probe = None
+        return step
+
+    # waits and deliveries
+
+    def list_waits(self, step: StepRun) -> list[Wait]:
+        """The open waits of an attempt, oldest first."""
+        return [wait for wait in self.waits.values() if wait.step_run_id == step.id]
+
+    def edit_wait(self, wait: Wait) -> Wait:
+        """The wait's copy that may be changed."""
+        if wait.id < 0 or wait.id in self._edited_waits:
+            return self.waits.get(wait.id, wait)
+        twin = copy(wait)
+        self._edited_waits[twin.id] = self.waits[twin.id] = twin
+        return twin
+
+    def move_wait(self, wait: Wait, to: WaitStatus) -> Wait:
+        """The wait with its new status, by an arrow that is drawn. One that isn't open leaves the waits."""
+        wait = self.edit_wait(wait)
+        transitions.check(transitions.WAIT, wait.status, to)
+        wait.status = to
+        if to is not WaitStatus.PENDING:
+            wait.sent_at = None
+        if to is WaitStatus.FIRED:
+            wait.fired_at = self.now
+        if to in (WaitStatus.FIRED, WaitStatus.CANCELLED):
+            wait.remaining = None
+            self.waits.pop(wait.id, None)
+        return wait
+
+    def add_wait(self, step: StepRun, kind: WaitKind, **columns: Any) -> Wait:
+        """A new pending wait of the attempt."""
+        self._last_id -= 1
+        wait = Wait(
+            id=self._last_id,
+            instance_id=self.instance.id,
+            step_run_id=step.id,
+            owner_scope=self.instance.owner_scope,
+            kind=kind,
+            created_at=self.now,
+            **columns,
+        )
+        wait.status = WaitStatus.PENDING
+        self.waits[wait.id] = wait
+        self._new_waits.append(wait)
+        return wait
+
+    def cancel_waits(self, step: StepRun) -> None:
+        """End every open wait of the attempt (WT-6, WT-7)."""
+        for wait in self.list_waits(step):
+            self.move_wait(wait, WaitStatus.CANCELLED)
+
+    def take(self, delivery: Delivery) -> None:
+        """The delivery has done its work, or never will: it is taken, once."""
+        self._edit_delivery(delivery).taken_at = self.now
+        self.deliveries.pop(delivery.id, None)
+
+    def buffer(self, delivery: Delivery) -> None:
+        """A signal for nobody yet: kept until a wait of its name parks."""
+        if delivery.buffered_at is None:
+            self._edit_delivery(delivery).buffered_at = self.now
+
+    def consume(self, kept: Kept, wait: Wait) -> None:
+        """An event kept from before is this wait's: a taken row says so, and no wait of this run takes it again."""
+        delivery = Delivery(
+            id=0,
+            instance_id=self.instance.id,
+            owner_scope=self.instance.owner_scope,
+            kind=DeliveryKind.EVENT,
+            source_id=kept.source_id,
+            created_at=self.now,
+            step_run_id=wait.step_run_id,
+            wait_id=wait.id,
+            name=kept.name,
+            payload=kept.payload,
+        )
+        delivery.taken_at = self.now
+        self._new_deliveries.append(delivery)
+        self.record(EventType.SIGNAL_RECEIVED, None, {"name": kept.name, "source_id": kept.source_id})
+
+    def _edit_delivery(self, delivery: Delivery) -> Delivery:
+        if delivery.id not in self._edited_deliveries:
+            self._edited_deliveries[delivery.id] = self.deliveries[delivery.id] = copy(delivery)
+        return self._edited_deliveries[delivery.id]
+
+    # the instance and its history
+
+    def move_instance(self, to: InstanceStatus) -> None:
+        """Give the run its new status, by an arrow that is drawn."""
+        if self.instance.status is not to:
+            self._transitions.append("instance." + transitions.check(transitions.INSTANCE, self.instance.status, to))
+            self.instance.status = to
+
+    def record(self, event: EventType, step: StepRun | None = None, data: JsonObject | None = None) -> None:
+        """Write one line of history, numbered without a gap."""
+        instance = self.instance
+        line = Event(instance.id, instance.next_seq, event, self.now, data=data)
+        if step is not None:
+            line.node_id, line.step_run_id = step.node_id, step.id
+        self._events.append(line)
+        instance.next_seq += 1
+
+    def record_failure(self, failure: Failure) -> None:
+        """Keep a failure, with what became of it."""
+        self._failures.append(failure)
+
+    def remember(self, step: StepRun, **what: Json) -> None:
+        """What values read of this visit from now on (`steps.<id>`), if any does."""
+        if step.node_id in self.plan.referenced:
+            if self.ended is self.snapshot.ended:
+                self.ended = dict(self.ended)
+            self.ended[(step.scope_id, step.node_id)] = what
+
+    def get_walk(self, part: str) -> JsonObject:
+        """A copy of one part of the walk's bookkeeping: `visits` or `loops`, by node."""
+        kept = (self.instance.walk or {}).get(part)
+        return dict(kept) if isinstance(kept, dict) else {}
+
+    def set_walk(self, part: str, value: JsonObject) -> None:
+        """Replace one part of the walk's bookkeeping."""
+        self.instance.walk = {**(self.instance.walk or {}), part: value}
+
+    def finish(self) -> Changes:
+        """The changes, and the snapshot that holds after them."""
+        instance, before = self.instance, self.snapshot.instance
+        changes = Changes(
+            instance=instance,
+            before=self.snapshot,
+            after=self.snapshot,
+            is_new=before.status is None,
+            is_ended=instance.is_ended and not before.is_ended,
+            steps=list(self._edited.values()),
+            new_steps=self._new_steps,
+            waits=list(self._edited_waits.values()),
+            new_waits=self._new_waits,
+            deliveries=list(self._edited_deliveries.values()),
+            new_deliveries=self._new_deliveries,
+            events=self._events,
+            failures=self._failures,
+            claimed=self.claimed,
+            transitions=self._transitions,
+            dropped=self.dropped,
+        )
+        if changes.is_empty:
+            return changes
+        instance.lock_version += 1
+        instance.updated_at = self.now
+        changes.ready = [step for step in self.steps.values() if step.ready_at == self.now and step.sent_at is None]
+        changes.after = Snapshot(
+            instance, self.plan, self.policy, self.steps, self.waits, self.snapshot.scopes, self.ended
+        )
+        return changes

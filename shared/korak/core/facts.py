@@ -1,0 +1,121 @@
+"""What can happen to an instance: the closed set that `decide` answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from korak.core.snapshot import Claimant
+from korak.model import FailureCategory, JsonObject
+from korak.steps.contract import Complete, Fail, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The instance was accepted: walk from its trigger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An engine asks for a queued step, or for a waiting one that something woke."""
+
+    step: int
+    claimant: Claimant
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A handler raised, ran over its time, or returned what can't be stored."""
+
+    code: str
+    message: str | None = None
+    params: JsonObject = field(default_factory=dict)
+    is_retryable: bool = True
+    after: datetime | None = None
+    category: FailureCategory = FailureCategory.STEP
+    type: str | None = None
+    trace: str | None = None
+
+
+HandlerResult: TypeAlias = Complete | Wait | Fail | Raised
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A handler ended. With a `claimant` the next step may begin where this one is recorded."""
+
+    step: int
+    token: str
+    result: HandlerResult
+    claimant: Claimant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The engine or the attempt outlived its lease."""
+
+    step: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """The token's holder gives the step back before its handler began."""
+
+    step: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Rows addressed to the instance lie there: obey, hand out, keep or discard each."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    """The instance's deadline is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAsked:
+    """Somebody cancels the run."""
+
+    reason: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAsked:
+    """Somebody pauses the run."""
+
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeAsked:
+    """Somebody resumes the paused run."""
+
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAsked:
+    """Somebody retries the failed run from the step that failed."""
+
+    actor: JsonObject | None = None
+
+
+Fact: TypeAlias = (
+    Started
+    | Claimed
+    | Finished
+    | Lost
+    | HandedBack
+    | Delivered
+    | DeadlinePassed
+    | CancelAsked
+    | PauseAsked
+    | ResumeAsked
+    | RetryAsked
+)

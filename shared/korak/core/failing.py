@@ -1,0 +1,158 @@
+"""What happens when a step fails: it is tried again, or it leaves by its error exit, or the run fails."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from korak.core import hooks, retries, waiting
+from korak.core.draft import Draft
+from korak.core.facts import Raised
+from korak.core.rows import Failure, StepRun
+from korak.graphs.plans import PlannedNode
+from korak.model import (
+    ClosedReason,
+    EventType,
+    FailureCategory,
+    InstanceStatus,
+    JsonObject,
+    StepRole,
+    StepStatus,
+)
+
+ERROR_EXIT = "error"
+LEASE_EXPIRED = Raised("lease_expired", category=FailureCategory.ENGINE)
+
+
+def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> str | None:
+    """Record a failed attempt; the node that its error exit leads to, if it takes one.
+
+    A retryable failure with attempts left schedules the next one (RT-4). A permanent one, or the last attempt, leaves by the
+    exit that the node's `on_error` or `error` edge gives; without either the run fails (RT-7).
+    """
+    failed = _close(draft, step, error)
+    if _may_retry(draft, node, failed, error):
+        _note(draft, failed, error, "retry")
+        retries.schedule(draft, node, failed, error)
+        return None
+    exit_ = None if error.category is FailureCategory.LIMIT else find_exit(node, error.code)
+    if exit_ is None:
+        _note(draft, failed, error, "instance")
+        fail_instance(draft, error.code, error.params, step=failed, message=error.message, category=error.category)
+        return None
+    _note(draft, failed, error, "exit")
+    failed.outcome = exit_
+    told: JsonObject = {"code": error.code, "message": error.message, "attempts": failed.attempt}
+    draft.remember(failed, output=None, outcome=exit_, error=told)
+    return node.targets[exit_]
+
+
+def find_exit(node: PlannedNode, code: str) -> str | None:
+    """The outcome that a permanent failure with this code leaves by: the first `on_error` that matches, else `error`."""
+    for patterns, outcome in node.on_error:
+        if outcome in node.targets and any(fnmatchcase(code, pattern) for pattern in patterns):
+            return outcome
+    return ERROR_EXIT if ERROR_EXIT in node.targets else None
+
+
+def _close(draft: Draft, step: StepRun, error: Raised) -> StepRun:
+    draft.cancel_waits(step)
+    step = draft.move(step, StepStatus.FAILED)
+    step.error_code, step.error_message = error.code, error.message
+    step.error_params, step.error_retryable, step.error_category = error.params, error.is_retryable, error.category
+    return step
+
+
+def _may_retry(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> bool:
+    if not error.is_retryable:
+        return False
+    attempts = retries.get_max_attempts(retries.get_policy(node, draft.policy), draft.policy)
+    # A crash of ours isn't the step's failure: the last attempt that a lost lease took is given once more.
+    return step.attempt < attempts or (error is LEASE_EXPIRED and step.attempt == attempts)
+
+
+def _note(draft: Draft, step: StepRun, error: Raised, propagation: str) -> None:
+    draft.record_failure(
+        Failure(
+            instance_id=draft.instance.id,
+            step_run_id=step.id,
+            node_id=step.node_id,
+            source="step",
+            category=error.category,
+            propagation=propagation,
+            non_retryable=not error.is_retryable,
+            handled=propagation != "instance",
+            code=error.code,
+            created_at=draft.now,
+            type=error.type,
+            message=error.message,
+            params=error.params,
+            trace=error.trace,
+        )
+    )
+    told: JsonObject = {"code": error.code, "attempt": step.attempt, "will_retry": propagation == "retry"}
+    draft.record(EventType.STEP_FAILED, step, told)
+
+
+def fail_instance(
+    draft: Draft,
+    code: str,
+    params: JsonObject,
+    *,
+    step: StepRun | None = None,
+    message: str | None = None,
+    category: FailureCategory = FailureCategory.LIMIT,
+) -> None:
+    """The run has failed: everything that still lives in it is cancelled, and what to look at is kept (RT-7)."""
+    instance = draft.instance
+    draft.move_instance(InstanceStatus.FAILED)
+    close_live(draft)
+    instance.ended_at, instance.closed_reason = draft.now, ClosedReason.FAILED
+    if category is FailureCategory.DEADLINE:
+        instance.closed_reason = ClosedReason.DEADLINE
+    instance.failure_code, instance.failure_params, instance.failure_message = code, params, message
+    instance.failure_category = category
+    instance.failed_node_id = step.node_id if step is not None else None
+    if step is None:
+        draft.record_failure(
+            Failure(
+                instance_id=instance.id,
+                step_run_id=None,
+                node_id=None,
+                source="instance",
+                category=category,
+                propagation="instance",
+                non_retryable=True,
+                handled=False,
+                code=code,
+                created_at=draft.now,
+                params=params,
+                message=message,
+            )
+        )
+    draft.record(EventType.INSTANCE_FAILED, step, {"code": code})
+
+
+def close_live(draft: Draft) -> None:
+    """Cancel every live attempt and open wait; steps that had begun get their cancel hook (CN-3)."""
+    for step in list(draft.steps.values()):
+        if step.role is not StepRole.STEP:
+            continue
+        was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1
+        draft.cancel_waits(step)
+        cancelled = draft.move(step, StepStatus.CANCELLED)
+        draft.record(EventType.STEP_CANCELLED, cancelled)
+        if was_begun:
+            hooks.add_cancel_hook(draft, cancelled, call=1)
+    waiting.close_deliveries(draft)
+
+
+def limit_breach(code: str, params: JsonObject) -> Raised:
+    """A limit was passed: fails without a retry and without an exit."""
+    return Raised(code, None, params, is_retryable=False, category=FailureCategory.LIMIT)
+
+
+def broken_graph(detail: str) -> Raised:
+    """The stored graph doesn't hold together: somebody edited it by hand."""
+    return Raised(
+        "invalid_graph", None, {"detail": detail}, is_retryable=False, category=FailureCategory.CONFIGURATION
+    )

@@ -1,0 +1,94 @@
+"""What an attempt came to: recorded by the holder of its token, dropped from everybody else."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from korak.core import failing, hooks, starting, walking
+from korak.core.draft import Draft
+from korak.core.facts import HandlerResult, Raised
+from korak.core.rows import StepRun
+from korak.core.snapshot import Claimant
+from korak.graphs.plans import PlannedNode
+from korak.model import EventType, JsonObject, StepRole, StepStatus
+from korak.steps.contract import Complete, Fail, Wait
+
+
+def record(draft: Draft, step_id: int, token: str, result: HandlerResult, claimant: Claimant | None) -> None:
+    """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel its hook is called again (CN-4)."""
+    step = find_held(draft, step_id, token)
+    if step is None:
+        draft.dropped = "stale_token"
+        _clean_up_again(draft, step_id, token, result)
+        return
+    node = draft.plan.nodes.get(step.node_id)
+    if node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
+    elif step.role is not StepRole.STEP:
+        hooks.finish(draft, step, result)
+    else:
+        walking.walk(draft, settle(draft, node, step, result), claimant)
+
+
+def find_held(draft: Draft, step_id: int, token: str) -> StepRun | None:
+    """The running attempt that the token holds, or None (RC-2)."""
+    step = draft.get_step(step_id)
+    if step is None or step.status is not StepStatus.RUNNING or step.claim_token != token:
+        return None
+    return step
+
+
+def settle(draft: Draft, node: PlannedNode, step: StepRun, result: HandlerResult) -> str | None:
+    """Record what the handler came to; the node that follows, if any."""
+    match result:
+        case Complete(outcome, output):
+            if outcome not in node.outcomes:
+                return failing.fail_step(draft, node, step, _undeclared(node, outcome))
+            return walking.complete(draft, node, step, outcome, output)
+        case Wait(spec, output):
+            return walking.park(draft, node, step, spec, output)
+        case Fail(code, message, params):
+            return failing.fail_step(draft, node, step, Raised(code, message, dict(params), is_retryable=False))
+        case Raised():
+            return failing.fail_step(draft, node, step, result)
+        case _:
+            assert_never(result)
+
+
+def _undeclared(node: PlannedNode, outcome: str) -> Raised:
+    return Raised("unknown_outcome", None, {"type": node.type, "outcome": outcome}, is_retryable=False)
+
+
+def _clean_up_again(draft: Draft, step_id: int, token: str, result: HandlerResult) -> None:
+    """A handler that outlived a cancel: its type cleans up a second time, now with the output that it returned (CN-5)."""
+    cancelled = draft.snapshot.cancelled.get(step_id)
+    if cancelled is None or cancelled.claim_token != token:
+        return
+    output: JsonObject | None = result.output if isinstance(result, (Complete, Wait)) else None
+    hooks.add_cancel_hook(draft, cancelled, call=2, output=output)
+    draft.record(EventType.RESULT_DROPPED, cancelled, {"reason": "cancelled"})
+
+
+def lose(draft: Draft, step_id: int, token: str) -> None:
+    """The lease is over: the attempt fails, retryably (JB-12). A cancelled one gets its second clean-up (WK-11)."""
+    step = find_held(draft, step_id, token)
+    if step is None:
+        draft.dropped = "stale_token"
+        _clean_up_again(draft, step_id, token, failing.LEASE_EXPIRED)
+        return
+    node = draft.plan.nodes.get(step.node_id)
+    if node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
+    elif step.role is not StepRole.STEP:
+        hooks.finish(draft, step, failing.LEASE_EXPIRED)
+    else:
+        walking.walk(draft, failing.fail_step(draft, node, step, failing.LEASE_EXPIRED))
+
+
+def hand_back(draft: Draft, step_id: int, token: str) -> None:
+    """The holder gives the step back before its handler began: the same attempt is ready again."""
+    step = find_held(draft, step_id, token)
+    if step is None:
+        draft.dropped = "stale_token"
+        return
+    starting.enqueue(draft, step)

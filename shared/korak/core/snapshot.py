@@ -1,0 +1,82 @@
+"""What the store loaded for one instance, under its lock: all that a decision may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
+from korak.graphs.contracts import RetryPolicy
+from korak.graphs.plans import Plan
+from korak.model import Json, JsonObject
+
+DEFAULT_LIMITS: Mapping[str, int] = {
+    "max_steps": 200,
+    "max_transitions": 10_000,
+    "max_state_bytes": 1 << 20,
+    "max_output_bytes": 64 << 10,
+    "max_input_bytes": 64 << 10,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The engine's own defaults and ceilings. A definition's limits only lower `limits`. Times are seconds."""
+
+    retry: RetryPolicy = RetryPolicy(3, (30, 120, 600), 0.1)
+    attempts_cap: int = 10
+    timeout: float = 300.0
+    grace: float = 30.0
+    limits: Mapping[str, int] = field(default_factory=lambda: DEFAULT_LIMITS)
+    walk: int = 50
+    """How many nodes one decision walks before it queues the next one."""
+
+    def get_limit(self, name: str, given: Mapping[str, int]) -> int:
+        """The limit in force: the engine's, or the definition's where that is lower."""
+        ceiling = self.limits[name]
+        return min(ceiling, given.get(name, ceiling))
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """An engine that may make a step running: who it is, under which new token, and what it is able to run.
+
+    `runs` tells whether it has the type (key, version); `queues` are the ones it serves.
+    """
+
+    engine_id: int
+    token: str
+    queues: frozenset[str]
+    runs: Callable[[str, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An event that was emitted before anybody waited for it."""
+
+    source_id: str
+    name: str
+    payload: Json
+    created_at: datetime
+
+
+@dataclass(eq=False)
+class Snapshot:
+    """One instance. `steps` are its live attempts, `waits` the open ones, `ended` what values may read of ended visits.
+
+    `deliveries` are read afresh under every lock; `kept` holds, for a step that was probed, the kept events it may take.
+    `failed` is the attempt that ended a failed instance; `cancelled` are attempts that a cancel closed while they ran.
+    """
+
+    instance: Instance
+    plan: Plan
+    policy: Policy
+    steps: dict[int, StepRun] = field(default_factory=dict)
+    waits: dict[int, Wait] = field(default_factory=dict)
+    scopes: dict[int, Scope] = field(default_factory=dict)
+    ended: dict[tuple[int | None, str], JsonObject] = field(default_factory=dict)
+    deliveries: list[Delivery] = field(default_factory=list)
+    kept: dict[int, list[Kept]] = field(default_factory=dict)
+    failed: StepRun | None = None
+    cancelled: dict[int, StepRun] = field(default_factory=dict)

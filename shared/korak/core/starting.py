@@ -1,0 +1,101 @@
+"""Beginning an attempt: made running under a claim, queued for one, or put back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from korak.core.changes import Grant
+from korak.core.draft import Draft
+from korak.core.facts import Raised
+from korak.core.roots import get_roots
+from korak.core.rows import StepRun
+from korak.core.snapshot import Claimant
+from korak.errors import KorakError
+from korak.graphs.hygiene import size
+from korak.graphs.plans import PlannedNode
+from korak.model import EventType, Json, ParkedFor, StepRole, StepStatus
+
+
+def enqueue(draft: Draft, step: StepRun) -> None:
+    """Queue an attempt, free to be claimed."""
+    step = draft.move(step, StepStatus.QUEUED)
+    draft.make_ready(step)
+
+
+def may_run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> bool:
+    """Whether the next step may run where this one is recorded."""
+    return (
+        draft.instance.paused_at is None
+        and not node.is_pure
+        and step.queue in claimant.queues
+        and claimant.runs(node.type, node.type_version)
+    )
+
+
+def run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> Raised | None:
+    """Make an attempt running under the claimant's token, with its input resolved and recorded (CL-5, EX-4).
+
+    Gives what is wrong where the input can't be resolved or doesn't fit: then the step has not begun.
+    """
+    given = _resolve_input(draft, node, step)
+    if isinstance(given, Raised):
+        return given
+    _grant(draft, node, step, claimant, given)
+    return None
+
+
+def run_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant) -> None:
+    """Make a hook running; it gets the input that its step had."""
+    _grant(draft, node, hook, claimant, hook.input)
+
+
+def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, given: Json) -> None:
+    before = step.status
+    step = draft.move(step, StepStatus.RUNNING)
+    step.engine_id, step.claim_token, step.claimed_at = claimant.engine_id, claimant.token, draft.now
+    timeout = node.timeout or draft.policy.timeout
+    step.lease_until = draft.now + timedelta(seconds=timeout + draft.policy.grace)
+    step.started_at = step.started_at or draft.now
+    step.ready_at = step.sent_at = step.probe = None
+    if step.resume_signal is None and step.role is StepRole.STEP:
+        step.input = _clip(draft, given)
+    draft.claimed.append(Grant(step, given))
+    event = EventType.STEP_RESUMED if before is StepStatus.WAITING else EventType.STEP_STARTED
+    draft.record(event, step, {"visit": step.visit, "attempt": step.attempt, "engine": claimant.engine_id})
+
+
+def _resolve_input(draft: Draft, node: PlannedNode, step: StepRun) -> Json | Raised:
+    """The handler's input; a resume keeps the one it was parked with (spec 13.8)."""
+    if step.resume_signal is not None and not _is_clipped(step.input):
+        return step.input
+    if node.config.is_literal:
+        return node.config.resolve({})
+    try:
+        given = node.config.resolve(
+            get_roots(draft.plan, draft.instance, draft.ended, draft.now, scope_id=step.scope_id)
+        )
+    except KorakError as error:
+        return Raised(error.code, error.message, error.params, is_retryable=False)
+    issues = node.input_schema.check(given) if node.input_schema is not None else ()
+    for issue in issues:
+        params = {**issue.params, "pointer": issue.pointer, "detail": issue.message}
+        return Raised("invalid_input", None, params, is_retryable=False)
+    return given
+
+
+def _clip(draft: Draft, given: Json) -> Json:
+    """The input as it is stored: a marker where it is over the bound (LM-7)."""
+    actual = size(given)
+    return given if actual <= draft.policy.limits["max_input_bytes"] else {"truncated": True, "bytes": actual}
+
+
+def _is_clipped(stored: Json) -> bool:
+    return isinstance(stored, dict) and stored.keys() == {"truncated", "bytes"}
+
+
+def park_for_engine(draft: Draft, step: StepRun) -> None:
+    """Put a step back that no engine here can run: no attempt, no failure; released when one announces the type."""
+    if step.status is StepStatus.RUNNING:
+        step = draft.move(step, StepStatus.QUEUED)
+    step = draft.clear_ready(step)
+    step.parked_for = ParkedFor.ENGINE

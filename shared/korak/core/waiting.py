@@ -1,0 +1,242 @@
+"""Parking a step, and finding what woke it: deliveries, due times, conditions and kept events, in the order they came."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from korak.core.draft import Draft
+from korak.core.roots import get_roots
+from korak.core.rows import Delivery, StepRun, Wait
+from korak.core.snapshot import Kept
+from korak.graphs.conditions import compile_condition
+from korak.graphs.durations import compile_duration
+from korak.graphs.hygiene import canonical
+from korak.graphs.paths import lookup, parse
+from korak.model import DeliveryKind, EventType, Json, JsonObject, Probe, SignalKind, StepStatus, WaitKind, WaitStatus
+from korak.steps.waits import Signal, WaitItem, WaitSpec
+
+POLL = 900.0
+POLL_FLOOR = 60.0
+"""Seconds between two looks at a condition: by default, and at the least."""
+
+TIMED = {WaitKind.TIMER: SignalKind.TIMER, WaitKind.TIMEOUT: SignalKind.TIMEOUT}
+AWAITED = (WaitKind.SIGNAL, WaitKind.EVENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Something that may wake a step: when it came, and the wait that it is for."""
+
+    at: datetime
+    wait: Wait
+    payload: Json = None
+    delivery: Delivery | None = None
+    kept: Kept | None = None
+
+
+def park(draft: Draft, step: StepRun, spec: WaitSpec, output: JsonObject) -> None:
+    """Let the step wait for `spec`. What came before it waited is looked at right after the commit, if it can matter.
+
+    Raises a KorakError where the spec can't be waited for, before anything is changed.
+    """
+    items = [(item, _get_columns(draft, item)) for item in spec.correlate(draft.instance.state).items]
+    draft.cancel_waits(step)
+    step = draft.move(step, StepStatus.WAITING) if step.status is not StepStatus.WAITING else draft.edit(step)
+    step.output = output
+    step.started_at = step.started_at or draft.now
+    for item, columns in items:
+        wait = draft.add_wait(step, item.kind, **columns)
+        if draft.instance.paused_at is not None:
+            suspend(draft, wait)
+    draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": [item.kind for item, _ in items]})
+    draft.clear_ready(step)
+    if spec.wants_probe:
+        step.probe = Probe.RESUME
+    elif any(item.kind in AWAITED for item, _ in items):
+        step.probe = Probe.LOOK
+    if step.probe is not None:
+        draft.make_ready(step)
+
+
+def _get_columns(draft: Draft, item: WaitItem) -> JsonObject:
+    columns: dict[str, object] = {"event_key": item.key, "outcome": item.outcome, "mode": item.mode if item.group else None}
+    if item.kind in AWAITED:
+        match = dict(item.match or {})
+        columns["match"] = match
+        for path in match:
+            parse(path)
+        if item.kind is WaitKind.EVENT and item.key is not None:
+            columns["looks_back"] = bool(match) and item.since != "now"
+            columns["match_digest"] = get_digest(draft.instance.owner_scope, item.key, match)
+    if item.kind is WaitKind.CONDITION:
+        compile_condition(item.condition)
+        poll = POLL if item.poll is None else _count_seconds(draft, item.poll)
+        columns |= {"condition": item.condition, "poll_seconds": max(POLL_FLOOR, poll)}
+        columns["due_at"] = draft.now + timedelta(seconds=max(POLL_FLOOR, poll))
+    if item.due is not None:
+        columns["due_at"] = _get_due(draft, item.due)
+        columns["is_date"] = not item.is_relative
+    return columns  # type: ignore[return-value]  # columns of a Wait, of many types
+
+
+def _get_due(draft: Draft, due: datetime | Json) -> datetime:
+    if isinstance(due, datetime):
+        return due
+    return compile_duration(due).after(draft.now, draft.plan.settings.timezone)
+
+
+def _count_seconds(draft: Draft, duration: Json) -> float:
+    return (_get_due(draft, duration) - draft.now).total_seconds()
+
+
+def get_digest(owner_scope: str, name: str, match: JsonObject) -> str:
+    """What an event wait and an event that it matches have in common: owner, key, and the values at the paths of `match`."""
+    return hashlib.sha256(canonical([owner_scope, name, match])).hexdigest()
+
+
+def choose(draft: Draft, step: StepRun) -> Signal | None:
+    """What wakes the step: the earliest arrival that fires. Its wait is fired and the siblings are cancelled (WT-6)."""
+    for arrival in sorted(_list_arrivals(draft, step), key=lambda arrival: arrival.at):
+        signal = _fire(draft, step, arrival)
+        if signal is not None:
+            return signal
+    return None
+
+
+def _list_arrivals(draft: Draft, step: StepRun) -> Iterator[Arrival]:
+    waits = [wait for wait in draft.list_waits(step) if wait.status is WaitStatus.PENDING]
+    for wait in waits:
+        if wait.sent_at is not None and wait.due_at is not None and wait.kind is not WaitKind.RETRY:
+            yield Arrival(wait.due_at, wait)
+        if wait.kind in AWAITED:
+            yield from _list_deliveries(draft, step, wait)
+            for kept in draft.snapshot.kept.get(step.id, ()) if wait.looks_back else ():
+                if kept.name == wait.event_key and does_match(wait.match, kept.payload):
+                    yield Arrival(kept.created_at, wait, kept.payload, kept=kept)
+
+
+def _list_deliveries(draft: Draft, step: StepRun, wait: Wait) -> Iterator[Arrival]:
+    for delivery in draft.deliveries.values():
+        if is_for(delivery, step, wait):
+            yield Arrival(delivery.created_at, wait, delivery.payload, delivery=delivery)
+
+
+def is_for(delivery: Delivery, step: StepRun, wait: Wait) -> bool:
+    """Whether a signal or event in this instance is one that the wait takes (WT-2)."""
+    if delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
+        return False
+    match delivery.kind:
+        case DeliveryKind.SIGNAL:
+            return does_match(wait.match, delivery.payload)
+        case DeliveryKind.EVENT:
+            is_mine = delivery.step_run_id in (None, step.id)
+            return is_mine and wait.kind is WaitKind.EVENT and does_match(wait.match, delivery.payload)
+        case _:
+            return False
+
+
+def does_match(match: JsonObject | None, payload: Json) -> bool:
+    """Whether the payload has every value of `match` at its path."""
+    if not match:
+        return True
+    if not isinstance(payload, dict):
+        return False
+    return all(canonical_equal(lookup(parse(path), payload), value) for path, value in match.items())
+
+
+def canonical_equal(found: object, wanted: Json) -> bool:
+    """Whether two JSON values are the same, numbers by value; what is missing equals nothing."""
+    if isinstance(found, bool) != isinstance(wanted, bool):
+        return False
+    return found == wanted
+
+
+def _fire(draft: Draft, step: StepRun, arrival: Arrival) -> Signal | None:
+    wait = draft.edit_wait(arrival.wait)
+    if wait.kind is WaitKind.CONDITION:
+        return _look_at_condition(draft, step, wait)
+    if wait.kind in TIMED:
+        return _close(draft, step, wait, Signal(TIMED[wait.kind], outcome=wait.outcome, wait=wait.id, at=draft.now))
+    if wait.mode is not None and wait.payload is not None:
+        return None
+    wait.payload = arrival.payload if arrival.payload is not None else {}
+    _consume(draft, arrival)
+    if wait.mode is not None:
+        return _look_at_group(draft, step, wait)
+    kind = SignalKind.EVENT if wait.kind is WaitKind.EVENT else SignalKind.SIGNAL
+    signal = Signal(kind, wait.event_key, arrival.payload, wait.outcome, wait.id, draft.now)
+    return _close(draft, step, wait, signal)
+
+
+def _consume(draft: Draft, arrival: Arrival) -> None:
+    if arrival.delivery is not None:
+        draft.take(arrival.delivery)
+        told: JsonObject = {"name": arrival.delivery.name, "source_id": arrival.delivery.source_id}
+        draft.record(EventType.SIGNAL_RECEIVED, None, told)
+    elif arrival.kept is not None:
+        draft.consume(arrival.kept, arrival.wait)
+
+
+def _look_at_condition(draft: Draft, step: StepRun, wait: Wait) -> Signal | None:
+    roots = get_roots(draft.plan, draft.instance, draft.ended, draft.now, scope_id=step.scope_id)
+    if compile_condition(wait.condition).holds(roots):
+        signal = Signal(SignalKind.CONDITION, outcome=wait.outcome, wait=wait.id, at=draft.now)
+        return _close(draft, step, wait, signal)
+    wait.due_at, wait.sent_at = draft.now + timedelta(seconds=wait.poll_seconds or POLL), None
+    return None
+
+
+def _look_at_group(draft: Draft, step: StepRun, wait: Wait) -> Signal | None:
+    group = [draft.waits[other.id] for other in draft.list_waits(step) if other.mode is not None]
+    if wait.mode == "all" and any(other.payload is None for other in group):
+        return None
+    payload: JsonObject = {str(other.event_key): other.payload for other in group if other.payload is not None}
+    for other in group:
+        if other.id != wait.id and other.payload is not None:
+            draft.move_wait(other, WaitStatus.FIRED)
+    return _close(draft, step, wait, Signal(SignalKind.SIGNAL, None, payload, wait.outcome, wait.id, draft.now))
+
+
+def _close(draft: Draft, step: StepRun, wait: Wait, signal: Signal) -> Signal:
+    draft.move_wait(wait, WaitStatus.FIRED)
+    draft.cancel_waits(step)
+    return signal
+
+
+def discard_deliveries(draft: Draft, step: StepRun) -> None:
+    """The step moved on: events that were for it alone will never be delivered (WT-7, WT-8)."""
+    for delivery in list(draft.deliveries.values()):
+        if delivery.kind is DeliveryKind.EVENT and delivery.step_run_id == step.id:
+            draft.take(delivery)
+
+
+def close_deliveries(draft: Draft) -> None:
+    """The run ended: signals stay with it for a manual retry, all else that was addressed to it is taken."""
+    for delivery in list(draft.deliveries.values()):
+        if delivery.kind is DeliveryKind.SIGNAL:
+            draft.buffer(delivery)
+        else:
+            draft.take(delivery)
+
+
+def suspend(draft: Draft, wait: Wait) -> None:
+    """Stop a wait's clock while the run is paused; a date that the author gave stays and fires at the resume."""
+    if wait.status is not WaitStatus.PENDING or wait.is_date:
+        return
+    wait = draft.move_wait(wait, WaitStatus.SUSPENDED)
+    if wait.due_at is not None:
+        wait.remaining, wait.due_at = max(0.0, (wait.due_at - draft.now).total_seconds()), None
+
+
+def unsuspend(draft: Draft, wait: Wait) -> None:
+    """Let a suspended wait's clock go on with what remained."""
+    if wait.status is not WaitStatus.SUSPENDED:
+        return
+    remaining = wait.remaining
+    wait = draft.move_wait(wait, WaitStatus.PENDING)
+    wait.remaining = None
+    if remaining is not None:
+        wait.due_at = draft.now + timedelta(seconds=remaining)
