@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 
 from alembic import command
 from alembic.config import Config
@@ -14,13 +15,16 @@ from korak_migrations.effects import grant_effects
 
 __all__ = ["DEFAULT_SCHEMA", "current", "grant_effects", "head", "upgrade"]
 
+_alembic = Lock()
+"""Alembic keeps the migration that is running in a global of its own."""
+
 
 def upgrade(url: str, schema: str = DEFAULT_SCHEMA) -> None:
     """Bring `schema` of the database to the newest revision. Makes it where it is missing; repeated, does nothing.
 
     Several callers at once are safe: one works, the others wait for it and find nothing to do. Blocking.
     """
-    with connect(url, schema) as connection, lock(connection, schema):
+    with _alembic, connect(url, schema) as connection, lock(connection, schema):
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

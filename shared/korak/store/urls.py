@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy.engine import make_url
+from collections.abc import Callable
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from korak.errors import SettingsError
 
@@ -30,12 +31,20 @@ def blocking(url: str) -> str:
 
 def asynchronous(url: str) -> str:
     """`url` for SQLAlchemy's async engine, over asyncpg, which calls libpq's `sslmode` plain `ssl`."""
-    parsed = make_url(plain(url).replace("postgresql://", "postgresql+asyncpg://", 1))
-    if "sslmode" in parsed.query:
-        parsed = parsed.difference_update_query(["sslmode"]).update_query_dict({"ssl": parsed.query["sslmode"]})
-    return parsed.render_as_string(hide_password=False)
+    spelt = plain(url).replace("postgresql://", "postgresql+asyncpg://", 1)
+    return _with_options(spelt, lambda name: "ssl" if name == "sslmode" else name)
 
 
 def with_role(url: str, role: str, password: str) -> str:
     """The same database as another role."""
-    return make_url(plain(url)).set(username=role, password=password).render_as_string(hide_password=False)
+    split = urlsplit(_with_options(plain(url), lambda name: None if name in ("user", "password") else name))
+    host = split.netloc.rpartition("@")[2]
+    return urlunsplit(split._replace(netloc=f"{quote(role, safe='')}:{quote(password, safe='')}@{host}"))
+
+
+def _with_options(url: str, rename: Callable[[str], str | None]) -> str:
+    address, _, query = url.partition("?")
+    given = [(rename(name), value) for name, value in parse_qsl(query, keep_blank_values=True)]
+    kept = [(name, value) for name, value in given if name is not None]
+    # quote, not quote_plus: libpq reads a plus as a plus.
+    return f"{address}?{urlencode(kept, quote_via=quote, safe='/')}" if kept else address

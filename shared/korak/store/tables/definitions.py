@@ -81,8 +81,8 @@ workflow_versions = Table(
     UniqueConstraint("definition_id", "number", name="wver_number_unique"),
     CheckConstraint("status in ('draft', 'published', 'superseded')", name="wver_status_check"),
     CheckConstraint(
-        "(status = 'draft') = (number is null) and (status = 'draft') = (published_at is null)"
-        " and (status = 'draft') = (contracts is null)",
+        "(status = 'draft') = (number is null)"
+        " and (status = 'draft') = (published_at is null) and (status = 'draft') = (contracts is null)",
         name="wver_frozen_check",
     ),
     CheckConstraint("actor_mode in ('system', 'on_behalf_of')", name="wver_actor_check"),

@@ -67,7 +67,7 @@ workflow_step_runs = Table(
     Column("scheduled_for", Moment),
     Column("started_at", Moment),
     Column("finished_at", Moment),
-    Column("probe_pushed_at", Moment),
+    Column("probe", String(8)),
     Column("heartbeat", JSONB),
     Column("seen_seq", BigInteger),
     Column("redeliveries", Integer, nullable=False, server_default=text("0")),
@@ -79,8 +79,8 @@ workflow_step_runs = Table(
     ),
     CheckConstraint("role in ('step', 'cancel', 'compensate', 'on_cancel', 'on_deadline')", name="wstep_role_check"),
     CheckConstraint(
-        "status <> 'running' or (claim_token is not null and engine_id is not null"
-        " and claimed_at is not null and lease_until is not null)",
+        "status <> 'running' or (claim_token is not null"
+        " and engine_id is not null and claimed_at is not null and lease_until is not null)",
         name="wstep_claim_check",
     ),
     CheckConstraint(
@@ -88,6 +88,7 @@ workflow_step_runs = Table(
     ),
     CheckConstraint("ready_at is null or status in ('queued', 'waiting')", name="wstep_ready_check"),
     CheckConstraint("sent_at is null or ready_at is not null", name="wstep_sent_check"),
+    CheckConstraint("probe is null or (status = 'waiting' and probe in ('look', 'resume'))", name="wstep_probe_check"),
     CheckConstraint("parked_for is null or (status = 'queued' and ready_at is null)", name="wstep_parked_check"),
     CheckConstraint("parked_for in ('pause', 'engine', 'hold', 'limit')", name="wstep_parked_for_check"),
     CheckConstraint("priority between 0 and 3", name="wstep_priority_check"),

@@ -1,0 +1,140 @@
+"""A legal row of each table, to be made illegal in one place."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+Row = dict[str, Any]
+
+AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+DIGEST = "0" * 64
+ULID = "01J0000000000000000000000A"
+SEED = 10**9
+"""The id of what `insert_instance` makes, far from what a sequence gives."""
+
+RUNNING = {"status": "running", "claim_token": ULID, "engine_id": 1, "claimed_at": AT, "lease_until": AT}
+WORKFLOW = {"owner_type": "team", "owner_id": "42", "owner_scope": "team:42"}
+
+LEGAL: dict[str, Row] = {
+    "workflow_definitions": {"key": "order", "name": "Order", "created_at": AT, "updated_at": AT, **WORKFLOW},
+    "workflow_versions": {
+        "definition_id": SEED,
+        "status": "draft",
+        "schema_version": "korak.graph/v1",
+        "graph": Jsonb({}),
+        "trigger": Jsonb({}),
+        "settings": Jsonb({}),
+        "actor_mode": "system",
+        "checksum": DIGEST,
+        "created_at": AT,
+        "updated_at": AT,
+    },
+    "workflow_instances": {
+        "ulid": ULID,
+        "definition_id": SEED,
+        "version_id": SEED,
+        "trigger_type": "manual",
+        "input": Jsonb({}),
+        "state": Jsonb({}),
+        "status": "running",
+        "actor_mode": "system",
+        "definition_hash": DIGEST,
+        "created_at": AT,
+        "updated_at": AT,
+        **WORKFLOW,
+    },
+    "workflow_scopes": {"instance_id": SEED, "step_run_id": SEED, "status": "pending", "created_at": AT},
+    "workflow_step_runs": {
+        "instance_id": SEED,
+        "owner_scope": "team:42",
+        "node_id": "price",
+        "node_type": "shop.price",
+        "visit": 1,
+        "attempt": 1,
+        "status": "queued",
+        "ulid": ULID,
+        "execution_id": ULID,
+        "idempotency_key": f"wf:{ULID}:price:1",
+        "queue": "default",
+        "created_at": AT,
+    },
+    "workflow_waits": {
+        "instance_id": SEED,
+        "step_run_id": SEED,
+        "owner_scope": "team:42",
+        "kind": "timer",
+        "status": "pending",
+        "created_at": AT,
+    },
+    "workflow_signals": {
+        "instance_id": SEED,
+        "owner_scope": "team:42",
+        "kind": "signal",
+        "source_id": "a",
+        "created_at": AT,
+    },
+    "workflow_emits": {
+        "owner_scope": "team:42",
+        "name": "payment.settled",
+        "payload": Jsonb({}),
+        "source_id": "a",
+        "expires_at": AT,
+        "created_at": AT,
+    },
+    "event_shapes": {"owner_scope": "team:42", "name": "payment.settled", "paths": Jsonb(["order"])},
+    "workflow_events": {"instance_id": SEED, "seq": 1, "type": "InstanceStarted", "created_at": AT},
+    "workflow_failures": {
+        "instance_id": SEED,
+        "source": "step",
+        "category": "step",
+        "propagation": "instance",
+        "non_retryable": False,
+        "handled": False,
+        "code": "exception",
+        "created_at": AT,
+    },
+    "workflow_idempotency_keys": {"scope": "start", "key": DIGEST, "created_at": AT},
+    "http_answers": {
+        "owner_scope": "team:42",
+        "key": DIGEST,
+        "fingerprint": DIGEST,
+        "expires_at": AT,
+        "created_at": AT,
+    },
+    "flow_keys": {"owner_scope": "team:42", "kind": "rate", "key": "erp", "counters": [0] * 60},
+    "queues": {"name": "default", "created_at": AT},
+    "engines": {
+        "ulid": ULID,
+        "host": "here",
+        "pid": 1,
+        "queues": Jsonb([]),
+        "types": Jsonb([]),
+        "lease_until": AT,
+        "held_since": AT,
+        "started_at": AT,
+        "seen_at": AT,
+    },
+    "tokens": {"digest": DIGEST, "name": "ci", "roles": Jsonb(["viewer"]), "created_at": AT, **WORKFLOW},
+}
+
+
+def insert(connection: psycopg.Connection, table: str, changes: Row) -> None:
+    """Insert the legal row with `changes`; an `id` may be given."""
+    row = LEGAL[table] | changes
+    statement = sql.SQL("insert into korak.{} ({}) overriding system value values ({})").format(
+        sql.Identifier(table),
+        sql.SQL(", ").join(map(sql.Identifier, row)),
+        sql.SQL(", ").join([sql.Placeholder()] * len(row)),
+    )
+    connection.execute(statement, list(row.values()))
+
+
+def insert_instance(connection: psycopg.Connection) -> None:
+    """A definition, its draft and an instance, each with the id SEED."""
+    for table in ("workflow_definitions", "workflow_versions", "workflow_instances"):
+        insert(connection, table, {"id": SEED})
