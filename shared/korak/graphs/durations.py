@@ -46,7 +46,7 @@ class Duration:
     def after(self, start: datetime, timezone: str = "UTC") -> datetime:
         """The instant, in UTC, that lies this span after `start` (aware).
 
-        A wall-clock time that doesn't exist is the first instant after the gap; of one that comes twice it is the first.
+        A wall-clock time that doesn't exist is the first instant after the gap; one that comes twice is its first.
         Raises OverflowError beyond the calendar's end, Malformed("invalid_duration") for an unknown time zone.
         """
         if not (self.months or self.days):

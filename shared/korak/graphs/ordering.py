@@ -43,4 +43,4 @@ def compare(left: Json, right: Json) -> int | None:
 
 
 def _sign(left: Any, right: Any) -> int:
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)

@@ -45,7 +45,8 @@ class Malformed(KorakError):
     code = "invalid_value"
 
     def __init__(self, issue: Issue) -> None:
-        super().__init__(issue.code, **issue.params)
+        super().__init__(issue.code, issue.message)
+        self.params = dict(issue.params)
         self.issue = issue
 
     def at(self, prefix: str) -> Malformed:

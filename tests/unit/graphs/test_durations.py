@@ -14,7 +14,9 @@ from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.paths import Malformed
 
 LJUBLJANA = "Europe/Ljubljana"
-INSTANTS = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+INSTANTS = st.datetimes(
+    datetime.fromisoformat("1971-01-01"), datetime.fromisoformat("2100-01-01"), timezones=st.just(UTC)
+)
 ZONES = st.sampled_from(["UTC", LJUBLJANA, "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu"])
 
 
@@ -66,7 +68,7 @@ def test_reads(raw: Any, seconds: float | None) -> None:
         "-PT1H",
         "P1H",
         "PT1H ",
-        "P١D",
+        "P\u0661D",
         "P101Y",
         "P999999Y",
         "PT9999999999S",
@@ -180,9 +182,10 @@ def test_iso_adds_its_parts(days: int, hours: int, minutes: int, seconds: int) -
 @given(st.text("PTYMWDHS0123456789.,+-", max_size=20))
 def test_any_text_is_a_duration_or_malformed(text: str) -> None:
     try:
-        compile_duration(text, signed=True).after(at("2026-01-01T00:00:00"), LJUBLJANA)
-    except Malformed as error:
-        assert error.code == "invalid_duration"
+        duration = compile_duration(text, signed=True)
+    except Malformed:
+        return
+    assert duration.after(at("2026-01-01T00:00:00"), LJUBLJANA)
 
 
 def test_a_signed_duration_may_go_back() -> None:
@@ -191,9 +194,9 @@ def test_a_signed_duration_may_go_back() -> None:
 
 
 def test_past_the_end_of_the_calendar_is_an_overflow() -> None:
-    for raw in ("P1M", "P1D", {"days": 1}):
+    for duration in (Duration(months=1), Duration(days=1), Duration(exact=timedelta(days=1))):
         with pytest.raises(OverflowError):
-            compile_duration(raw).after(datetime(9999, 12, 31, 23, tzinfo=UTC), "UTC")
+            duration.after(datetime(9999, 12, 31, 23, tzinfo=UTC), "UTC")
 
 
 @pytest.mark.parametrize(
