@@ -29,7 +29,7 @@ class Backoff:
 async def wait(seconds: float | None, *events: asyncio.Event) -> bool:
     """Wait until one of the events is set, at most so many seconds (None: without end); tells whether one is."""
     if not any(event.is_set() for event in events):
-        waiters = [asyncio.ensure_future(event.wait()) for event in events]
+        waiters = [asyncio.ensure_future(event.wait()) for event in events or (asyncio.Event(),)]
         try:
             await asyncio.wait(waiters, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
