@@ -81,7 +81,7 @@ MESSAGES: dict[str, str] = {
     "outcome_unconnected": "No edge leaves {id} by {outcome}.",
     "unreachable_node": "Nothing leads to {id}.",
     "cycle_without_loop": "The cycle {nodes} passes through no loop.",
-    "unknown_reference": "Nothing writes {path}.",
+    "unknown_reference": "Nothing is known to write {path}.",
     "reference_not_ancestor": "{node} doesn't run before {id} on every path.",
     "invalid_value": "{detail}",
     "invalid_condition": "{detail}",
@@ -127,6 +127,8 @@ MESSAGES: dict[str, str] = {
     "field_not_writable": "{field} can't be written.",
     "incompatible_contract": "This engine's {type} doesn't fit what the version was published with: {pointer}.",
     "no_engine_for_type": "No engine runs {type}.",
+    "duplicate_step_type": "Two step types have the key {key}.",
+    "invalid_step_type": "The step type can't be registered.",
     "effect_unavailable": "once() can't be used here: {why}.",
 }
 """Every code with its English message. A host's own codes (from StepFailed) carry their message themselves."""

@@ -51,9 +51,9 @@ class StepType:
     """A node type: catalogue entry and handler in one class (ST-1).
 
     A subclass sets what is fixed as attributes and overrides the methods it needs; only `key` and `handle` are
-    required. `handle`, `resume`, `cancel` and `simulate` may be `async def` or `def`; all of one type must be alike. A
-    type keeps no state between calls, does not sleep or poll, and makes its effects idempotent on
-    `ctx.idempotency_key`.
+    required. `handle`, `resume`, `cancel` and `simulate` are all `async def` or all `def`; a `def` runs in a thread or,
+    with `isolation = "process"`, in a process that can be killed. What they return is awaited where it can be. A type
+    keeps no state between calls, does not sleep or poll, and makes its effects idempotent on `ctx.idempotency_key`.
     """
 
     key: str = ""
@@ -69,9 +69,8 @@ class StepType:
     supports_escalations: bool = False
     timeout: float | timedelta | None = None
     queue: str | None = None
-    isolation: Isolation | None = None
+    isolation: Literal["thread", "process"] = "thread"
     max_output: int | None = None
-    waits: bool = False
     can_fail: bool = True
     is_pure: ClassVar[bool] = False
 
@@ -109,11 +108,14 @@ class StepType:
         return type(self).cancel is not StepType.cancel
 
     @property
+    def parks(self) -> bool:
+        """Whether it waits for signals or events; it then has a `resume` of its own."""
+        return type(self).resume is not StepType.resume
+
+    @property
     def runs_in(self) -> Isolation:
-        """Where the handler runs: `isolation`, or by the kind of function that `handle` is."""
-        if inspect.iscoroutinefunction(self.handle):
-            return "async"
-        return self.isolation if self.isolation == "process" else "thread"
+        """On the loop where `handle` is `async def`, else where `isolation` says."""
+        return "async" if inspect.iscoroutinefunction(self.handle) else self.isolation
 
     def contract(self) -> TypeContract:
         """What the rest of Korak knows of the type."""
@@ -136,7 +138,7 @@ class StepType:
             max_output=self.max_output,
             supports_escalations=self.supports_escalations,
             has_cancel_hook=self.has_cancel_hook,
-            waits=self.waits,
+            waits=self.parks,
             secret_members=find_secret_members(self.config_schema),
             validate=self.validate_config,
         )

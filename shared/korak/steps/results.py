@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, TypeAlias
 
+from korak.errors import StepFailed
+from korak.graphs import hygiene
 from korak.model import Json, JsonObject
 from korak.steps.waits import WaitSpec
 
@@ -91,3 +93,34 @@ Result: TypeAlias = Complete | Wait | Fail
 
 Returned: TypeAlias = StepResult | Outcome | JsonObject | None
 """What a handler may return: an object is the output of `next`, None an empty one."""
+
+
+def read_result(returned: object, *, max_bytes: int | None = None) -> Result:
+    """What a handler returned, as one of the three.
+
+    Raises `invalid_output` for anything else, and for an output that isn't JSON or is over `max_bytes`.
+    """
+    result = _shape(returned)
+    if isinstance(result, Fail):
+        return result
+    if issue := hygiene.check_json(result.output):
+        raise StepFailed("invalid_output", pointer=issue.pointer, detail=issue.params.get("detail"))
+    if max_bytes is not None and (size := hygiene.size(result.output)) > max_bytes:
+        detail = f"it is {size} bytes, {max_bytes} at most: keep what is large elsewhere and return where it is"
+        raise StepFailed("invalid_output", pointer="", detail=detail, size=size, limit=max_bytes)
+    return result
+
+
+def _shape(returned: object) -> Result:
+    match returned:
+        case Complete() | Wait() | Fail():
+            return returned
+        case None:
+            return Complete()
+        case Outcome(key, output):
+            return Complete(key, {} if output is None else output)
+        case dict():
+            return Complete(output=returned)
+        case _:
+            kind = type(returned).__name__
+            raise StepFailed("invalid_output", pointer="", detail=f"a step returns an object, not {kind}")

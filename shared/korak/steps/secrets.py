@@ -24,8 +24,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,190}")
 class Secrets:
     """Where secrets are looked up, in this order.
 
-    The provider; the file `<directory>/<owner scope>/<name>` (the scope percent-encoded), then `<directory>/<name>` for every
-    owner; last `<prefix><NAME>` of the environment, dots and dashes as underscores. A file's last line break isn't part of it.
+    The provider; the file `<directory>/<owner scope>/<name>` (the scope percent-encoded), then `<directory>/<name>` for
+    every owner; last `<prefix><NAME>` of the environment, dots and dashes as underscores. A file's last line break
+    isn't part of it.
     """
 
     directory: Path | None = None
@@ -86,13 +87,8 @@ def scrub_json(value: Json, values: Iterable[str]) -> Json:
 
 
 def _list_forms(value: str) -> set[str]:
-    return {
-        value,
-        quote(value, safe=""),
-        quote(value),
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-    }
+    in_json = (json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
+    return {value, quote(value, safe=""), quote(value), *in_json}
 
 
 def _encode(scope: str) -> str:

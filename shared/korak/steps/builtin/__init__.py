@@ -30,7 +30,7 @@ RESERVED = frozenset(
 """The keys without a dot: nobody else's (ST-2)."""
 
 PURE: Mapping[str, PureType[Any]] = MappingProxyType(
-    {type.key: type for type in (ConditionStep(), Branch(), SetField(), Delay(), WaitStep(), Loop(), End())}
+    {pure.key: pure for pure in (ConditionStep(), Branch(), SetField(), Delay(), WaitStep(), Loop(), End())}
 )
 """The types that are decided in the record of the step before, by key."""
 

@@ -33,7 +33,7 @@ class Delay(PureType[Pause]):
     key = "delay"
     label = "Delay"
     description = "Waits for a duration or until a time."
-    waits = True
+    parks = True
     config_schema = shapes.shape(
         {
             "for": shapes.titled(shapes.DURATION, "For"),

@@ -32,9 +32,9 @@ class Rounds:
 class Loop(PureType[Rounds]):
     """Leaves by `body` for another round, by `done` when there is none.
 
-    It looks at every entry, the first included; `over` is resolved anew each time, and the round's number is the index. Its
-    count starts anew when it leaves by `done`. With `max_iterations` rounds made it leaves by `done`, or fails where `on_max`
-    says so; a list that is through, or a condition that no longer holds, comes first.
+    It looks at every entry, the first included; `over` is resolved anew each time, and the round's number is the index.
+    Its count starts anew when it leaves by `done`. With `max_iterations` rounds made it leaves by `done`, or fails
+    where `on_max` says so; a list that is through, or a condition that no longer holds, comes first.
     """
 
     key = "loop"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from korak.errors import Issue
+from korak.graphs.values import get_form
 from korak.model import Json, JsonObject
 
 VALUE: JsonObject = {"$ref": "#/$defs/value"}
 CONDITION: JsonObject = {"$ref": "#/$defs/condition"}
 DURATION: JsonObject = {"$ref": "#/$defs/duration"}
-_FORMS = frozenset({"ref", "default", "cel", "template", "relative", "secret", "literal"})
-
 OUTCOME_KEY = "^[A-Za-z_][A-Za-z0-9_-]{0,31}$"
 
 
@@ -48,4 +47,4 @@ def exactly_one(config: JsonObject, names: Sequence[str]) -> list[Issue]:
 
 def is_form(value: Json) -> bool:
     """Whether a member is a value form, so that what it is isn't known before it runs."""
-    return isinstance(value, dict) and bool(value) and value.keys() <= _FORMS
+    return get_form(value) is not None

@@ -52,7 +52,7 @@ class WaitStep(PureType[Waiting]):
     key = "wait"
     label = "Wait"
     description = "Waits for an event, a signal, a condition or a time."
-    waits = True
+    parks = True
     config_schema = shapes.shape(
         {
             "event": shapes.titled(shapes.VALUE, "Event"),
@@ -198,7 +198,7 @@ def _check_names(config: JsonObject) -> list[Issue]:
 
 
 def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and 0 < len(name.strip()) and len(name) <= MAX_NAME
+    return isinstance(name, str) and bool(name.strip()) and len(name) <= MAX_NAME
 
 
 def _check_timeout(config: JsonObject) -> list[Issue]:

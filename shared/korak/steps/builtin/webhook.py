@@ -15,7 +15,7 @@ from typing import Final, cast
 import httpx
 
 from korak.errors import Invalid, Issue, StepFailed, StepRetry
-from korak.graphs import hygiene
+from korak.graphs import hygiene, paths
 from korak.graphs.contracts import Scope
 from korak.model import Json, JsonObject
 from korak.steps.builtin import shapes
@@ -68,8 +68,8 @@ class Answer:
 class Webhook(StepType):
     """Calls a URL.
 
-    2xx completes, or the statuses in `expect` instead. 408, 425, 429, 5xx and what keeps an answer from coming are tried again, not
-    before the Retry-After; every other status, a redirect too, fails for good.
+    2xx completes, or the statuses in `expect` instead. 408, 425, 429, 5xx and what keeps an answer from coming are
+    tried again, not before the Retry-After; every other status, a redirect too, fails for good.
     """
 
     key = "webhook"
@@ -99,8 +99,8 @@ class Webhook(StepType):
     )
     output_schema = shapes.shape({"status": {"type": "integer"}, "body": {}}, required=["status", "body"])
 
-    def __init__(self, guard: Guard = Guard(), *, seconds: float = 30, resolve: Resolve = resolve) -> None:
-        self._guard = guard
+    def __init__(self, guard: Guard | None = None, *, seconds: float = 30, resolve: Resolve = resolve) -> None:
+        self._guard = guard or Guard()
         self._seconds = seconds
         self._resolve = resolve
 
@@ -111,10 +111,9 @@ class Webhook(StepType):
         if isinstance(url, str) and not url.startswith(("http://", "https://")):
             issues.append(shapes.wrong("/url", "An http or https URL is expected."))
         headers = config.get("headers")
-        for name in headers if isinstance(headers, dict) and not shapes.is_form(headers) else ():
-            if why := _why_not_header(name):
-                issues.append(shapes.wrong(f"/headers/{name.replace('~', '~0').replace('/', '~1')}", why))
-        return issues
+        names = headers if isinstance(headers, dict) and not shapes.is_form(headers) else ()
+        wrong = ((name, _why_not_header(name)) for name in names)
+        return [*issues, *(shapes.wrong(paths.pointer(("headers", name)), why) for name, why in wrong if why)]
 
     async def handle(self, ctx: StepContext) -> Complete:
         """Call once; the engine repeats."""
@@ -174,7 +173,7 @@ def _read_headers(given: Json) -> dict[str, str]:
         text = value if isinstance(value, str) else hygiene.dumps(value).decode()
         why = _why_not_header(name) or (None if _HEADER_VALUE.fullmatch(text) else "It can't be sent in a header.")
         if why is not None:
-            raise StepFailed("invalid_input", pointer=f"/headers/{name[:80]}", detail=why)
+            raise StepFailed("invalid_input", pointer=paths.pointer(("headers", name)), detail=why)
         headers[name.lower()] = text
     return headers
 
@@ -211,7 +210,7 @@ def _judge(answer: Answer, ctx: StepView) -> Complete:
 
 
 def read_body(answer: Answer, room: int = MAX_OUTPUT - ENVELOPE) -> Json:
-    """The body as JSON where it is that and fits, else as text, clipped to `room` bytes; None where there is none to read."""
+    """The body as JSON where it is that and fits, else as text, clipped to `room` bytes; None where there is none."""
     if not answer.body or answer.headers.get("content-encoding", "identity") != "identity":
         return None
     if answer.is_whole and "json" in answer.headers.get("content-type", ""):

@@ -1,0 +1,178 @@
+"""The @step decorator: a function is enough for most steps."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+from typing import Any, Literal, TypeVar, cast
+
+from korak.errors import InvalidStepType
+from korak.model import JsonObject
+from korak.steps.contract import Isolation, Outcome, Retry, Returned, Signal, StepType
+from korak.steps.signature import Signature, list_accepted, read_signature
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Hook = Callable[..., Any] | None
+
+ATTRIBUTE = "step_type"
+"""Where a decorated function carries its type."""
+
+
+def step(
+    key: str,
+    *,
+    version: int = 1,
+    outcomes: Sequence[str | Outcome] = ("next",),
+    side_effects: bool = True,
+    ability: str | None = None,
+    retry: Retry | None = None,
+    timeout: float | timedelta | None = None,
+    queue: str | None = None,
+    escalations: bool = False,
+    resume: Hook = None,
+    on_cancel: Hook = None,
+    simulate: Hook = None,
+    isolation: Literal["thread", "process"] = "thread",
+    max_output: int | None = None,
+) -> Callable[[Function], Function]:
+    """Make a function a step type; it stays a function.
+
+    The context comes first, then the resolved config as keyword arguments. Annotations give the config's schema, the
+    return annotation the output's, the docstring's first line the label. `resume(ctx, signal, ...)`,
+    `on_cancel(ctx, ...)` and `simulate(ctx, ...)` take those of the config's members that they name. A `def` runs in a
+    thread or, with `isolation="process"`, in a process that can be killed. Raises InvalidStepType.
+    """
+
+    def decorate(function: Function) -> Function:
+        hooks = Hooks(resume, on_cancel, simulate)
+        made = FunctionStep(function, hooks, isolation)
+        made.key, made.version, made.ability, made.retry = key, version, ability, retry
+        made.has_side_effects, made.supports_escalations = side_effects, escalations
+        made.timeout, made.queue, made.max_output = timeout, queue, max_output
+        made.declared = tuple(Outcome(each) if isinstance(each, str) else each for each in outcomes)
+        setattr(function, ATTRIBUTE, made)
+        return function
+
+    return decorate
+
+
+def get_step_type(function: object) -> FunctionStep | None:
+    """The type that a decorated function carries."""
+    found = getattr(function, ATTRIBUTE, None)
+    return found if isinstance(found, FunctionStep) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The functions beside the main one."""
+
+    resume: Hook = None
+    cancel: Hook = None
+    simulate: Hook = None
+
+
+class FunctionStep(StepType):
+    """A step type made of functions."""
+
+    declared: Sequence[Outcome] = ()
+
+    def __init__(self, function: Callable[..., Any], hooks: Hooks, isolation: Literal["thread", "process"]) -> None:
+        self.function = function
+        self.signature: Signature = read_signature(function)
+        self.config_schema = self.signature.config_schema
+        self.output_schema = self.signature.output_schema
+        self.label, self.description = _read_docstring(function)
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._isolation = isolation
+        self._hooks = hooks
+        self._accepted = {
+            "resume": self._accept(hooks.resume, 2),
+            "cancel": self._accept(hooks.cancel, 1),
+            "simulate": self._accept(hooks.simulate, 1),
+        }
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        return load_step, (self.function.__module__, self.function.__qualname__)
+
+    @property
+    def has_cancel_hook(self) -> bool:
+        """Whether `on_cancel` was given."""
+        return self._hooks.cancel is not None
+
+    @property
+    def parks(self) -> bool:
+        """Whether `resume` was given."""
+        return self._hooks.resume is not None
+
+    @property
+    def runs_in(self) -> Isolation:
+        """On the loop where the function is `async def`, else where `isolation` says."""
+        return "async" if self.is_async else self._isolation
+
+    def outcomes(self, config: JsonObject) -> Sequence[Outcome]:
+        """Those that the decorator names."""
+        return self.declared
+
+    def handle(self, ctx: Any) -> Awaitable[Returned] | Returned:
+        """Call the function."""
+        return self._run(self.function, (ctx,), None)
+
+    def resume(self, ctx: Any, signal: Signal) -> Awaitable[Returned] | Returned:
+        """Call `resume`, or go by WT-15 where there is none."""
+        if self._hooks.resume is None:
+            return super().resume(ctx, signal)
+        return self._run(self._hooks.resume, (ctx, signal), self._accepted["resume"])
+
+    def simulate(self, ctx: Any) -> Awaitable[Returned] | Returned:
+        """Call `simulate`."""
+        if self._hooks.simulate is None:
+            return None
+        return self._run(self._hooks.simulate, (ctx,), self._accepted["simulate"])
+
+    def cancel(self, ctx: Any) -> Awaitable[None] | None:
+        """Call `on_cancel`."""
+        if self._hooks.cancel is None:
+            return None
+        return cast("Awaitable[None] | None", self._run(self._hooks.cancel, (ctx,), self._accepted["cancel"]))
+
+    def _run(
+        self, function: Callable[..., Any], leading: tuple[Any, ...], accepted: frozenset[str] | None
+    ) -> Awaitable[Returned] | Returned:
+        if self.is_async:
+            return self._run_async(function, leading, accepted)
+        arguments = self.signature.read_arguments(leading[0], accepted)
+        return cast("Returned", self.signature.convert(function(*leading, **arguments)))
+
+    async def _run_async(
+        self, function: Callable[..., Any], leading: tuple[Any, ...], accepted: frozenset[str] | None
+    ) -> Returned:
+        arguments = self.signature.read_arguments(leading[0], accepted)
+        return cast("Returned", self.signature.convert(await function(*leading, **arguments)))
+
+    def _accept(self, hook: Hook, leading: int) -> frozenset[str] | None:
+        if hook is None:
+            return None
+        if inspect.iscoroutinefunction(hook) is not self.is_async:
+            name = hook.__qualname__
+            raise InvalidStepType(message=f"{self.function.__qualname__} and {name} must both be async, or neither")
+        return list_accepted(hook, leading, self.signature)
+
+
+def load_step(module: str, name: str) -> FunctionStep:
+    """The type of a decorated function in another process."""
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    made = get_step_type(found)
+    if made is None:
+        raise InvalidStepType(message=f"{module}.{name} is no step function")
+    return made
+
+
+def _read_docstring(function: Callable[..., Any]) -> tuple[str, str | None]:
+    first, _, rest = (inspect.getdoc(function) or "").partition("\n")
+    name = function.__name__.strip("_").replace("_", " ")
+    return first.strip().rstrip(".") or name[:1].upper() + name[1:], rest.strip() or None
