@@ -6,21 +6,23 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-Check = Callable[[], T | Awaitable[T]]
 
-
-async def eventually(check: Check[T], timeout: float = 10.0, *, message: str = "") -> T:
+@overload
+async def eventually(check: Callable[[], Awaitable[T]], timeout: float = ..., *, message: str = ...) -> T: ...
+@overload
+async def eventually(check: Callable[[], T], timeout: float = ..., *, message: str = ...) -> T: ...
+async def eventually(check: Callable[[], Any], timeout: float = 10.0, *, message: str = "") -> Any:
     """The first truthy answer of `check` (a function, plain or async), which may also say no by an AssertionError."""
     deadline = time.monotonic() + timeout
     pause = 0.002
     while True:
         try:
             answer = check()
-            result: T = await answer if inspect.isawaitable(answer) else answer
+            result = await answer if inspect.isawaitable(answer) else answer
             if result:
                 return result
             refusal: Exception | None = None
