@@ -59,6 +59,8 @@ MESSAGES: dict[str, str] = {
     "forbidden": "This credential may not {verb}: it needs the role {role}.",
     "owner_not_allowed": "This credential may not act for the owner {owner}.",
     "owner_required": "Name the owner in Korak-Owner.",
+    "invalid_owner": "An owner is type:id, such as team:42, or * for the application: {given} isn't.",
+    "invalid_role": "There is no role {given}: the roles are {roles}.",
     "method_not_allowed": "{method} is not answered here.",
     "unsupported_media_type": "Send application/json.",
     "body_too_large": "The body is over {limit} bytes.",

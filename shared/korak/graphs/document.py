@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from korak.graphs import paths
 from korak.model import Json, JsonObject
 
 SCHEMA = "korak.graph/v1"
@@ -24,7 +25,7 @@ RUN_LIMITS: Mapping[str, int | None] = {
 
 @dataclass(frozen=True, slots=True)
 class GraphLimits:
-    """What a document may at most hold (LM-4, LM-5, RT-3), and in `run` what `settings.limits` may only lower (None: off)."""
+    """What a document may at most hold (LM-4, LM-5, RT-3); `run` is what its `settings.limits` may only lower."""
 
     max_nodes: int = 500
     max_edges: int = 1000
@@ -183,9 +184,4 @@ def _list_inner(node: Node) -> Iterator[tuple[JsonObject, str, str | None, str |
         yield body, f"{node.pointer}/body", node.id, None
     branches = cast("JsonObject", node.raw.get("branches") or {})
     for name, branch in branches.items():
-        yield cast("JsonObject", branch), f"{node.pointer}/branches/{escape(name)}", node.id, name
-
-
-def escape(name: str) -> str:
-    """A member's name as a token of a JSON pointer (RFC 6901)."""
-    return name.replace("~", "~0").replace("/", "~1")
+        yield cast("JsonObject", branch), node.pointer + paths.pointer(["branches", name]), node.id, name

@@ -41,13 +41,13 @@ def get_reachable(start: N, successors: Successors[N]) -> set[N]:
 
 @dataclass(frozen=True, slots=True)
 class Dominators(Generic[N]):
-    """Which nodes stand on every way from the start to a node (spec 13.9), as bit masks: 500 nodes cost milliseconds."""
+    """Which nodes stand on every way from the start to a node (spec 13.9), as bit masks."""
 
     bits: Mapping[N, int]
     masks: Mapping[N, int]
 
     def dominates(self, first: N, second: N) -> bool:
-        """Whether every way to `second` passes `first`; a reachable node dominates itself, an unreachable one nothing."""
+        """Whether every way to `second` passes `first`; a node that is reached dominates itself."""
         return bool(self.bits.get(first, 0) & self.masks.get(second, 0))
 
 

@@ -1,4 +1,4 @@
-"""What publishing keeps of the step types that a graph uses: the compiled form, which needs no type's code to be read."""
+"""What publishing keeps of the step types that a graph uses, to be read without their code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def freeze(document: Json, catalogue: Catalogue) -> JsonObject:
 
 
 def get_digest(contract: TypeContract) -> str:
-    """SHA-256 over what a live instance relies on: config schema, outcomes without a config, output schema, side effects."""
+    """SHA-256 over what a live instance relies on: config schema, plain outcomes, output schema, side effects."""
     return hashlib.sha256(
         hygiene.canonical(
             {

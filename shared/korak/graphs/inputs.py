@@ -10,8 +10,8 @@ from korak.model import Json, JsonObject
 def get_input_schema(config: JsonObject) -> JsonObject | None:
     """The schema of a start's input from a trigger's config; None where any object is taken.
 
-    `{"type": "object", ...}` is a schema; the short form `{name: {"type", "required", "default", ...}}` is sugar for one that
-    allows no other members.
+    `{"type": "object", ...}` is a schema; the short form `{name: {"type", "required", "default", ...}}` is sugar for
+    one that allows no other members.
     """
     declared = cast("JsonObject | None", config.get("inputs"))
     if declared is None:
@@ -35,7 +35,7 @@ def is_short(config: JsonObject) -> bool:
 
 
 def fill_defaults(schema: JsonObject, value: JsonObject) -> JsonObject:
-    """`value` with the declared defaults in the place of members that it lacks; nothing of what was given is changed."""
+    """`value` with the declared defaults for members that it lacks; nothing of what was given is changed."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return value

@@ -1,4 +1,4 @@
-"""The form of a graph that runs: every value, schema and limit compiled once from the document and the frozen contracts."""
+"""The form of a graph that runs: everything compiled once, from the document and the frozen contracts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from korak.errors import Invalid, Issue
-from korak.graphs.conditions import compile_condition
+from korak.graphs.configs import Config, compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.document import Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
 from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
-from korak.graphs.references import find_conditions, find_node_ids, list_node_references, set_aside_conditions
+from korak.graphs.references import find_node_ids, list_node_references
 from korak.graphs.schemas import Schema, compile_schema
 from korak.graphs.values import Value, compile_value
 from korak.graphs.waking import get_signals
@@ -43,7 +44,7 @@ class PlannedNode:
     type_version: int
     label: str | None
     is_pure: bool
-    config: Value
+    config: Config
     """Resolves to the handler's input. Conditions stand in it as written: their type reads them from `raw`."""
     raw: JsonObject
     targets: Mapping[str, str]
@@ -201,9 +202,9 @@ class _Planner:
         bodies = (body for body in self._graph.bodies if body.container == node.id and body.branch == branch)
         return next((body.start for body in bodies), None)
 
-    def _compile_config(self, node: Node, entry: JsonObject) -> Value:
-        config = set_aside_conditions(cast("JsonObject", entry["config_schema"]), node.config)
-        return compile_value(config, secrets=bool(entry["secret_members"]))
+    def _compile_config(self, node: Node, entry: JsonObject) -> Config:
+        schema, secret_members = cast("JsonObject", entry["config_schema"]), cast("list[str]", entry["secret_members"])
+        return compile_config(schema, node.config, secret_members)
 
     def _plan_settings(self) -> PlanSettings:
         written = self._settings
@@ -229,9 +230,8 @@ class _Planner:
 
     def _list_read(self, node: PlannedNode) -> Iterator[str | None]:
         schema = cast("JsonObject", self._types[f"{node.type}@{node.type_version}"]["config_schema"])
-        yield from list_node_references(node.config.references())
-        for place in find_conditions(schema, node.raw):
-            yield from list_node_references(compile_condition(place.value).references())
+        reads = list_reads(schema, node.raw, node.config.members)
+        yield from list_node_references(read for read in reads if isinstance(read, Reference))
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from korak.graphs.document import Node, escape
+from korak.graphs import paths
+from korak.graphs.paths import Reference
 from korak.model import Json, JsonObject
-
-if TYPE_CHECKING:
-    from korak.graphs.values import Reference
 
 CONDITION = "#/$defs/condition"
 NODE_ID = "node-id"
@@ -28,7 +26,7 @@ class Place:
     @property
     def pointer(self) -> str:
         """Its JSON pointer into the config."""
-        return "".join(f"/{escape(str(part))}" for part in self.path)
+        return paths.pointer(self.path)
 
 
 def find_conditions(schema: JsonObject, config: JsonObject) -> list[Place]:
@@ -71,10 +69,10 @@ def _walk(root: JsonObject, config: Json) -> Iterator[tuple[Place, JsonObject]]:
             continue
         seen.add((id(schema), path))
         yield Place(path, value), schema
-        for member in _list_alternatives(root, schema):
-            pending.append((member, path, value, depth))
-        for part, member, inner in _list_members(schema, value):
-            pending.append((member, (*path, part), inner, depth + 1))
+        pending.extend((member, path, value, depth) for member in _list_alternatives(root, schema))
+        pending.extend(
+            (member, (*path, part), inner, depth + 1) for part, member, inner in _list_members(schema, value)
+        )
 
 
 def _list_alternatives(root: JsonObject, schema: JsonObject) -> Iterator[JsonObject]:
@@ -107,7 +105,7 @@ def _list_members(schema: JsonObject, value: Json) -> Iterator[tuple[str | int, 
             yield index, items, inner
 
 
-def list_node_references(references: Iterator[Reference] | tuple[Reference, ...]) -> Iterator[str | None]:
+def list_node_references(references: Iterable[Reference]) -> Iterator[str | None]:
     """The node ids read through `steps.<id>`; None where the id is only known at run time."""
     for reference in references:
         if reference.path and reference.path[0] == "steps":

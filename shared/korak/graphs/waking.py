@@ -12,7 +12,7 @@ WAIT = "wait"
 
 
 def get_signals(nodes: Iterable[tuple[Node, bool]]) -> frozenset[str] | None:
-    """The names that the nodes (each with whether its type waits) can take; None where one takes any or computes its own.
+    """The names that the nodes (each with whether its type waits) can take; None: any, or computed at run time.
 
     A signal also fires an event wait of its name (WT-2). Of the built-in types only `wait` takes signals.
     """
