@@ -22,7 +22,7 @@ from korak.steps.context import StepView
 from korak.steps.contract import SECRET_MARK
 from korak.steps.results import Outcome, StepResult
 
-OPEN: Final = (dict, dict[str, Any], Mapping, Mapping[str, Any], Any)
+OPEN: Final = (dict, dict[str, Any], JsonObject, Mapping, Mapping[str, Any], Any)
 """Return annotations that say nothing about the output."""
 
 PLAIN: Final = (str, int, float, bool, dict, list)

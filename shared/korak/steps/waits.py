@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from korak.errors import StepFailed
 from korak.model import Json, JsonObject, SignalKind, WaitKind
 
-Due: TypeAlias = datetime | Json
+Due: TypeAlias = "datetime | Json"
 """An absolute time, or a duration as written in a document, counted from the moment the step parks."""
 
 Mode: TypeAlias = Literal["all", "any"]
