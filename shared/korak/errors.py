@@ -90,6 +90,7 @@ MESSAGES: dict[str, str] = {
     "invalid_expression": "{detail}",
     "invalid_pattern": "The pattern can't be used: {why}.",
     "invalid_duration": "{detail}",
+    "invalid_keyword": "The schema's {keyword} can't be used: {detail}.",
     "invalid_schema": "The schema uses {keyword}, which is not supported.",
     "secret_not_allowed": "A secret may not stand here.",
     "actor_requires_user": "A {on} trigger has no user to act on behalf of.",
