@@ -411,6 +411,7 @@ create index engine_open_idx on engines (lease_until) where closed_at is null;
 
 create table tokens (
     id bigint generated always as identity primary key,
+    ulid varchar(26) not null,
     digest char(64) not null,
     name varchar(100) not null,
     owner_type varchar(100),
@@ -421,6 +422,7 @@ create table tokens (
     created_at timestamptz not null,
     expires_at timestamptz,
     revoked_at timestamptz,
+    constraint token_ulid_unique unique (ulid),
     constraint token_digest_unique unique (digest),
     constraint token_owner_check check ((owner_id is null) = (owner_scope = '*'))
 );

@@ -119,7 +119,7 @@ LEGAL: dict[str, Row] = {
         "started_at": AT,
         "seen_at": AT,
     },
-    "tokens": {"digest": DIGEST, "name": "ci", "roles": Jsonb(["viewer"]), "created_at": AT, **WORKFLOW},
+    "tokens": {"ulid": ULID, "digest": DIGEST, "name": "ci", "roles": Jsonb(["viewer"]), "created_at": AT, **WORKFLOW},
 }
 
 

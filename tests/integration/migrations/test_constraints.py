@@ -113,7 +113,8 @@ ILLEGAL = [
     Illegal("queue_bound_check", "queues", {"bound": 0}),
     Illegal("engine_ulid_unique", "engines", {}, {}),
     Illegal("engine_closed_check", "engines", {"close_reason": "lost"}),
-    Illegal("token_digest_unique", "tokens", {}, {}),
+    Illegal("token_ulid_unique", "tokens", {"digest": "1" * 64}, {}),
+    Illegal("token_digest_unique", "tokens", {"ulid": OTHER}, {}),
     Illegal("token_owner_check", "tokens", {"owner_id": None}),
 ]
 
@@ -161,7 +162,7 @@ def test_every_named_constraint_has_its_case(shared_database_url: str) -> None:
 def test_a_revoked_digest_stays_taken(database: psycopg.Connection) -> None:
     insert(database, "tokens", {"revoked_at": AT})
     with pytest.raises(psycopg.errors.UniqueViolation):
-        insert(database, "tokens", {"digest": DIGEST})
+        insert(database, "tokens", {"ulid": OTHER, "digest": DIGEST})
 
 
 def test_signals_without_a_wait_are_one_by_their_source(database: psycopg.Connection) -> None:

@@ -105,12 +105,12 @@ async def ledger(session: Session) -> list[int]:
 async def blocked(watcher: Session, session: Session) -> None:
     """Comes back when `session` waits for another transaction (STYLE 17)."""
 
-    async def look() -> Any:
+    async def look() -> bool:
         found = await watcher.fetchval(
             "select wait_event from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'",
             session.get_server_pid(),
         )
-        return found == "transactionid"
+        return bool(found == "transactionid")
 
     await eventually(look)
 

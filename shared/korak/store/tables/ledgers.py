@@ -93,6 +93,7 @@ tokens = Table(
     "tokens",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("ulid", String(26), nullable=False),
     Column("digest", CHAR(64), nullable=False),
     Column("name", String(100), nullable=False),
     Column("owner_type", String(100)),
@@ -103,6 +104,7 @@ tokens = Table(
     Column("created_at", Moment, nullable=False),
     Column("expires_at", Moment),
     Column("revoked_at", Moment),
+    UniqueConstraint("ulid", name="token_ulid_unique"),
     UniqueConstraint("digest", name="token_digest_unique"),
     CheckConstraint("(owner_id is null) = (owner_scope = '*')", name="token_owner_check"),
 )
