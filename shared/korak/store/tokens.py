@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 import asyncpg
 import orjson
@@ -11,8 +11,7 @@ from ulid import ULID
 
 from korak.model import OwnerRole
 from korak.owners.tokens import Credential, Token
-
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+from korak.store.database import Connection
 
 ROLES: Final = frozenset(role.value for role in OwnerRole)
 

@@ -113,7 +113,7 @@ workflow_instances = Table(
     Index("winst_parent_idx", "parent_instance_id", postgresql_where=text("parent_instance_id is not null")),
     Index("winst_digest_idx", "idempotency_digest", postgresql_where=text("idempotency_digest is not null")),
     Index("winst_labels_idx", "labels", postgresql_using="gin", postgresql_ops={"labels": "jsonb_path_ops"}),
-    postgresql_with={"fillfactor": 80},
+    postgresql_with={"fillfactor": 50},
 )
 
 workflow_scopes = Table(

@@ -103,7 +103,7 @@ workflow_step_runs = Table(
     Index("wstep_sent_idx", "queue", "sent_at", postgresql_where=text("sent_at is not null")),
     Index("wstep_claimed_idx", "engine_id", "claimed_at"),
     Index("wstep_parked_idx", "parked_for", "node_type", postgresql_where=text("parked_for is not null")),
-    postgresql_with={"fillfactor": 70},
+    postgresql_with={"fillfactor": 50},
 )
 
 workflow_waits = Table(
@@ -150,5 +150,5 @@ workflow_waits = Table(
     Index("wwait_digest_idx", "match_digest", postgresql_where=text("status = 'pending' and match_digest is not null")),
     Index("wwait_step_idx", "step_run_id"),
     Index("wwait_instance_idx", "instance_id"),
-    postgresql_with={"fillfactor": 80},
+    postgresql_with={"fillfactor": 50},
 )
