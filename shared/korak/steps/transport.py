@@ -37,8 +37,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request to the first address that takes a connection. Raises `address_refused`."""
-        host = request.url.raw_host.decode("ascii").strip("[]")
-        port = request.url.port or PORTS[request.url.scheme]
+        host, port = _read_target(request.url)
         addresses = await self._look_up(host, port)
         self._guard.check(host, addresses, port)
         for address in addresses[:-1]:
@@ -60,6 +59,14 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         if not addresses:
             raise httpx.ConnectError("the name has no address")
         return addresses
+
+
+def _read_target(url: httpx.URL) -> tuple[str, int]:
+    host = url.raw_host.decode("ascii").strip("[]")
+    port = PORTS.get(url.scheme) if url.port is None else url.port
+    if not host or port is None or not 0 < port < 65536:
+        raise httpx.InvalidURL("a URL has a host, and a port that can be")
+    return host, port
 
 
 def _pin(request: httpx.Request, host: str, address: str) -> httpx.Request:
