@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aio_pika
 import asyncpg
@@ -97,3 +100,15 @@ def test_vhosts_differ_and_go_away() -> None:
     deleted = [script.split()[-1] for script in scripts if "delete_vhost" in script]
     assert deleted[0] == f"{databases.PREFIX}{GONE}_7"
     assert len(deleted) == 1 + 2 * vhosts.POOL
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("rabbitmq-server") is None, reason="no rabbitmq-server is installed")
+def test_a_rabbitmq_of_the_runs_own_serves_where_there_is_no_other() -> None:
+    with tempfile.TemporaryDirectory(prefix="korak-rabbitmq-") as directory:
+        with servers.own_rabbitmq(Path(directory)) as broker:
+            pool = vhosts.Vhosts(broker)
+            port = urlsplit(pool.take()).port
+            assert port is not None
+            assert servers.is_listening(port)
+        assert not servers.is_listening(port)

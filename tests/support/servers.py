@@ -98,13 +98,15 @@ def own_rabbitmq(directory: Path, port: int | None = None) -> Iterator[Broker]:
     """A RabbitMQ that belongs to this test run alone: it may be stopped, purged and started again."""
     port = port or free_port()
     node = f"korak-test-{os.getpid()}-{port}@localhost"
+    settings = directory / "rabbitmq.conf"
+    settings.write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
     log = (directory / "start.log").open("wb")
     if os.getuid() == 0:
         shutil.chown(directory, "rabbitmq")
     environment = {
         **os.environ,
         "RABBITMQ_NODENAME": node,
-        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_CONFIG_FILE": str(settings),
         "RABBITMQ_DIST_PORT": str(free_port()),
         "RABBITMQ_MNESIA_BASE": str(directory / "data"),
         "RABBITMQ_LOG_BASE": str(directory / "log"),

@@ -1,4 +1,4 @@
-"""Virtual hosts of RabbitMQ for tests: a new one each, made eight at a time because a call of rabbitmqctl is slow."""
+"""Virtual hosts of RabbitMQ for tests: a new one each, made four at a time because a call of rabbitmqctl is slow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from tests.support.databases import PREFIX, is_abandoned, own_name
 from tests.support.servers import Broker, Shell
 
-POOL = 8
+POOL = 4
 
 
 class Vhosts:
