@@ -119,7 +119,7 @@ create table workflow_instances (
     constraint winst_actor_check check (actor_mode in ('system', 'on_behalf_of')),
     constraint winst_priority_check check (priority between 0 and 3),
     constraint winst_owner_check check ((owner_id is null) = (owner_scope = '*'))
-) with (fillfactor = 80);
+) with (fillfactor = 50);
 create index winst_rate_idx on workflow_instances (definition_id, created_at);
 create index winst_owner_idx on workflow_instances (owner_scope, id);
 create index winst_definition_idx on workflow_instances (definition_id, id);
@@ -214,7 +214,7 @@ create table workflow_step_runs (
     constraint wstep_parked_check check (parked_for is null or (status = 'queued' and ready_at is null)),
     constraint wstep_parked_for_check check (parked_for in ('pause', 'engine', 'hold', 'limit')),
     constraint wstep_priority_check check (priority between 0 and 3)
-) with (fillfactor = 70);
+) with (fillfactor = 50);
 create index wstep_ready_idx on workflow_step_runs (queue, owner_scope, priority desc, id)
     where ready_at is not null and sent_at is null;
 create index wstep_sent_idx on workflow_step_runs (queue, sent_at) where sent_at is not null;
@@ -251,7 +251,7 @@ create table workflow_waits (
     constraint wwait_suspended_check check (remaining is null or status = 'suspended'),
     constraint wwait_sent_check check (sent_at is null or due_at is not null),
     constraint wwait_mode_check check (mode in ('any', 'all'))
-) with (fillfactor = 80);
+) with (fillfactor = 50);
 create index wwait_due_idx on workflow_waits (due_at) where status = 'pending' and due_at is not null and sent_at is null;
 create index wwait_sent_idx on workflow_waits (sent_at) where status = 'pending' and sent_at is not null;
 create index wwait_digest_idx on workflow_waits (match_digest) where status = 'pending' and match_digest is not null;

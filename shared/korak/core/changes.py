@@ -21,8 +21,8 @@ class Grant:
 class Changes:
     """One instance's changes, decided from the snapshot `before`; they hold only while its lock_version does.
 
-    New rows carry negative ids of their own until `korak.store` seals them. `claimed` are steps that are running under the
-    fact's token, `ready` steps that wait for an engine. `after` is the snapshot that holds once this is committed.
+    New rows carry negative ids of their own until `korak.store` seals them. `claimed` are steps that are running under
+    the fact's token, `ready` steps that wait for an engine. `after` is the snapshot that holds once this is committed.
     """
 
     instance: Instance

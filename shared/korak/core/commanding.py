@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from korak.core import failing, retries, waiting
 from korak.core.draft import Draft
+from korak.core.rows import StepRun
 from korak.errors import Conflict
 from korak.model import (
     ClosedReason,
@@ -21,7 +22,7 @@ from korak.model import (
 
 
 def cancel(draft: Draft, reason: str | None, actor: JsonObject | None) -> None:
-    """End the run: waits are cancelled, steps that had begun clean up (CN-1 to CN-3). Conflict where it has ended (CN-8)."""
+    """End the run: waits are cancelled, steps that had begun clean up (CN-1 to CN-3). Conflict if it has ended (CN-8)."""
     instance = draft.instance
     if instance.is_ended:
         raise Conflict("instance_not_cancellable", status=instance.status)
@@ -45,12 +46,9 @@ def pause(draft: Draft, actor: JsonObject | None) -> None:
         instance.deadline_at = None
     for wait in list(draft.waits.values()):
         waiting.suspend(draft, wait)
-    for step in list(draft.steps.values()):
-        if step.role is not StepRole.STEP or step.status is StepStatus.RUNNING:
-            continue
-        probe = step.probe
-        step = draft.clear_ready(step)
-        step.probe = probe
+    for live in _list_idle(draft):
+        step = draft.edit(live)
+        step.ready_at = step.sent_at = None
         if step.status is StepStatus.QUEUED:
             step.parked_for = ParkedFor.PAUSE
     draft.record(EventType.INSTANCE_PAUSED, None, {"actor": actor})
@@ -66,14 +64,19 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
         instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
     for wait in list(draft.waits.values()):
         waiting.unsuspend(draft, wait)
-    for step in list(draft.steps.values()):
-        if step.status is StepStatus.RUNNING or step.role is not StepRole.STEP:
-            continue
-        step = draft.edit(step)
+    for live in _list_idle(draft):
+        step = draft.edit(live)
         step.parked_for = None
         if not _awaits_retry(draft, step.id):
             draft.make_ready(step)
     draft.record(EventType.INSTANCE_RESUMED, None, {"actor": actor})
+
+
+def _list_idle(draft: Draft) -> list[StepRun]:
+    """The steps that a pause holds and a resume lets go: all but hooks and what is running."""
+    return [
+        step for step in draft.steps.values() if step.role is StepRole.STEP and step.status is not StepStatus.RUNNING
+    ]
 
 
 def _awaits_retry(draft: Draft, step_id: int) -> bool:

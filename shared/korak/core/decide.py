@@ -57,9 +57,7 @@ def _answer(draft: Draft, fact: Fact) -> None:
             _command(draft, fact)
 
 
-def _command(
-    draft: Draft, fact: DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked
-) -> None:
+def _command(draft: Draft, fact: DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked) -> None:
     match fact:
         case DeadlinePassed():
             commanding.expire(draft)

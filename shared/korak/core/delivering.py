@@ -12,7 +12,7 @@ COMMANDS = (DeliveryKind.CANCEL, DeliveryKind.PAUSE, DeliveryKind.RESUME)
 
 
 def obey(draft: Draft) -> None:
-    """Carry out the commands that lie there, in the order they came. One that comes too late is taken and changes nothing."""
+    """Carry out the commands that lie there, in the order they came. One that comes too late changes nothing."""
     for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
         if delivery.kind in COMMANDS and delivery.taken_at is None:
             draft.take(delivery)

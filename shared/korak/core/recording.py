@@ -15,7 +15,7 @@ from korak.steps.contract import Complete, Fail, Wait
 
 
 def record(draft: Draft, step_id: int, token: str, result: HandlerResult, claimant: Claimant | None) -> None:
-    """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel its hook is called again (CN-4)."""
+    """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel the hook is called again (CN-4)."""
     step = find_held(draft, step_id, token)
     if step is None:
         draft.dropped = "stale_token"
@@ -60,7 +60,7 @@ def _undeclared(node: PlannedNode, outcome: str) -> Raised:
 
 
 def _clean_up_again(draft: Draft, step_id: int, token: str, result: HandlerResult) -> None:
-    """A handler that outlived a cancel: its type cleans up a second time, now with the output that it returned (CN-5)."""
+    """A handler that outlived a cancel: its type cleans up a second time, now with what it returned (CN-5)."""
     cancelled = draft.snapshot.cancelled.get(step_id)
     if cancelled is None or cancelled.claim_token != token:
         return

@@ -17,7 +17,7 @@ from korak.model import ParkedFor, StepRole, StepStatus, WaitKind
 
 
 def get_policy(node: PlannedNode, policy: Policy) -> RetryPolicy:
-    """The policy in force: the node's, its settings' or its type's, which the plan has chosen; else the engine's (RT-1)."""
+    """The policy in force: the node's, settings' or type's, as the plan has chosen; else the engine's (RT-1)."""
     return node.retry or policy.retry
 
 
@@ -27,7 +27,7 @@ def get_max_attempts(retry: RetryPolicy, policy: Policy) -> int:
 
 
 def get_due(retry: RetryPolicy, step: StepRun, now: datetime, timezone: str, *, after: datetime | None) -> datetime:
-    """When the next attempt is due: after the back-off with its jitter, or at `after` if that is later (RT-4, RT-12)."""
+    """When the next attempt is due: after the back-off and its jitter, or at `after` if that is later (RT-4, RT-12)."""
     due = now
     if retry.backoff:
         raw = retry.backoff[min(step.attempt, len(retry.backoff)) - 1]
@@ -43,7 +43,7 @@ def get_spread(step: StepRun) -> float:
 
 
 def schedule(draft: Draft, node: PlannedNode, failed: StepRun, error: Raised) -> None:
-    """The next attempt of the same visit, under the same key, due after the back-off. A failed resume stays a resume (RT-6)."""
+    """The next attempt of the visit, under the same key, due after the back-off. A failed resume stays one (RT-6)."""
     due = get_due(get_policy(node, draft.policy), failed, draft.now, draft.plan.settings.timezone, after=error.after)
     step = draft.move(_repeat(draft, node, failed), StepStatus.QUEUED)
     step.scheduled_for, step.backoff_seconds = due, (due - draft.now).total_seconds()

@@ -143,7 +143,7 @@ class StepRun:
 
 @dataclass(eq=False)
 class Wait:
-    """One thing that a parked step waits for. `is_date`: the author gave the time itself, so a pause doesn't move it."""
+    """One thing that a parked step waits for. `is_date`: the author gave the time itself, so a pause leaves it be."""
 
     id: int
     instance_id: int

@@ -11,6 +11,9 @@ from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
 from korak.model import Json, JsonObject
 
+DEFAULT_RETRY = RetryPolicy(3, (30, 120, 600), 0.1)
+"""What holds where node, settings and type say nothing (RT-2)."""
+
 DEFAULT_LIMITS: Mapping[str, int] = {
     "max_steps": 200,
     "max_transitions": 10_000,
@@ -24,7 +27,7 @@ DEFAULT_LIMITS: Mapping[str, int] = {
 class Policy:
     """The engine's own defaults and ceilings. A definition's limits only lower `limits`. Times are seconds."""
 
-    retry: RetryPolicy = RetryPolicy(3, (30, 120, 600), 0.1)
+    retry: RetryPolicy = DEFAULT_RETRY
     attempts_cap: int = 10
     timeout: float = 300.0
     grace: float = 30.0
@@ -63,7 +66,7 @@ class Kept:
 
 @dataclass(eq=False)
 class Snapshot:
-    """One instance. `steps` are its live attempts, `waits` the open ones, `ended` what values may read of ended visits.
+    """One instance. `steps` are its live attempts, `waits` the open ones, `ended` what values read of ended visits.
 
     `deliveries` are read afresh under every lock; `kept` holds, for a step that was probed, the kept events it may take.
     `failed` is the attempt that ended a failed instance; `cancelled` are attempts that a cancel closed while they ran.

@@ -1,4 +1,4 @@
-"""Parking a step, and finding what woke it: deliveries, due times, conditions and kept events, in the order they came."""
+"""Parking a step, and finding what woke it: deliveries, due times, conditions and kept events, as they came."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from korak.core.draft import Draft
 from korak.core.roots import get_roots
@@ -61,8 +62,9 @@ def park(draft: Draft, step: StepRun, spec: WaitSpec, output: JsonObject) -> Non
         draft.make_ready(step)
 
 
-def _get_columns(draft: Draft, item: WaitItem) -> JsonObject:
-    columns: dict[str, object] = {"event_key": item.key, "outcome": item.outcome, "mode": item.mode if item.group else None}
+def _get_columns(draft: Draft, item: WaitItem) -> dict[str, Any]:
+    mode = item.mode if item.group else None
+    columns: dict[str, Any] = {"event_key": item.key, "outcome": item.outcome, "mode": mode}
     if item.kind in AWAITED:
         match = dict(item.match or {})
         columns["match"] = match
@@ -79,7 +81,7 @@ def _get_columns(draft: Draft, item: WaitItem) -> JsonObject:
     if item.due is not None:
         columns["due_at"] = _get_due(draft, item.due)
         columns["is_date"] = not item.is_relative
-    return columns  # type: ignore[return-value]  # columns of a Wait, of many types
+    return columns
 
 
 def _get_due(draft: Draft, due: datetime | Json) -> datetime:
@@ -93,7 +95,7 @@ def _count_seconds(draft: Draft, duration: Json) -> float:
 
 
 def get_digest(owner_scope: str, name: str, match: JsonObject) -> str:
-    """What an event wait and an event that it matches have in common: owner, key, and the values at the paths of `match`."""
+    """What an event wait and an event that it takes have in common: owner, key, and the values at `match`'s paths."""
     return hashlib.sha256(canonical([owner_scope, name, match])).hexdigest()
 
 

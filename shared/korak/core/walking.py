@@ -36,7 +36,7 @@ def walk(draft: Draft, node_id: str | None, claimant: Claimant | None = None) ->
 
 
 def begin(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | None) -> str | None:
-    """Make a new attempt running if the claimant may run it here, else queue it; where its error exit leads, if it failed."""
+    """Make a new attempt running if the claimant may run it here, else queue it; where its error exit leads, if any."""
     if node.is_pure:
         keep_last_output(draft)
     if claimant is None or not starting.may_run(draft, node, step, claimant):
@@ -109,7 +109,8 @@ def settle_pure(draft: Draft, node: PlannedNode, step: StepRun, result: PureResu
             if node.type == "loop":
                 _set_loop(draft, node, result.loop)
             if result.ends:
-                return _end(draft, step, result)
+                _end(draft, step, result)
+                return None
             return complete(draft, node, step, result.outcome, result.output)
 
 
@@ -155,7 +156,7 @@ def complete(draft: Draft, node: PlannedNode, step: StepRun, outcome: str, outpu
 
 
 def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject) -> str | None:
-    """The node that an outcome leads to; where none follows the run is complete with the last output of a step that works."""
+    """The node that an outcome leads to; where none follows the run is complete with the last output of a working step."""
     if not node.is_pure or node.waits:
         draft.last_output = output
     target = node.targets.get(outcome)

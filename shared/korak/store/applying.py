@@ -1,0 +1,168 @@
+"""Writing what was decided: the changes of many instances in a handful of set-based statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from korak.core.changes import Changes
+from korak.core.rows import Instance, StepRun, Wait
+from korak.model import StepRole, StepStatus
+from korak.store.database import Runner
+from korak.store.statements import get_statement
+
+DOCUMENTS = frozenset({"input", "output", "resume_signal"})
+RARE = (
+    "cancel_reason",
+    "failure_message",
+    "failure_params",
+    "failure_category",
+    "failed_node_id",
+    "paused_at",
+    "deadline_at",
+    "deadline_seconds",
+)
+
+
+def needs_transaction(batch: Iterable[Changes]) -> bool:
+    """Whether the batch takes more than the one statement that records steps."""
+    return any(
+        changes.is_new
+        or changes.waits
+        or changes.new_waits
+        or changes.deliveries
+        or changes.new_deliveries
+        or changes.failures
+        or not all(is_begun_here(step) for step in changes.new_steps)
+        or not all(is_closed_here(changes, step) for step in changes.steps)
+        or _is_rare(changes)
+        for changes in batch
+    )
+
+
+def is_begun_here(step: StepRun) -> bool:
+    """Whether a new attempt is the first of its visit and runs where the step before it was recorded."""
+    return (
+        step.status is StepStatus.RUNNING
+        and step.attempt == 1
+        and step.role is StepRole.STEP
+        and step.scope_id is None
+        and step.resume_signal is None
+    )
+
+
+def is_closed_here(changes: Changes, step: StepRun) -> bool:
+    """Whether an attempt does nothing but complete; it keeps every other column."""
+    before = changes.before.steps.get(step.id)
+    return step.status is StepStatus.COMPLETED and before is not None and before.status is StepStatus.RUNNING
+
+
+async def apply(runner: Runner, batch: Sequence[Changes]) -> set[int]:
+    """Write sealed changes; the ids of the instances that still stood where they were decided from.
+
+    The others are not touched at all. In a transaction of the caller's where `needs_transaction` says so.
+    """
+    started = [changes.instance for changes in batch if changes.is_new]
+    if started:
+        await runner.fetch("instances_start", instance=_read("instances_start", "instance", started))
+    rows = await runner.fetch("record", **_spread(batch))
+    moved = {row["id"] for row in rows} | {instance.id for instance in started}
+    if needs_transaction(batch):
+        await _apply_rest(runner, [changes for changes in batch if changes.instance.id in moved])
+    return moved
+
+
+def _spread(batch: Sequence[Changes]) -> dict[str, list[Any]]:
+    groups = get_statement("record").groups
+    closed = [step for changes in batch for step in changes.steps if is_closed_here(changes, step)]
+    begun = [step for changes in batch for step in changes.new_steps if is_begun_here(step)]
+    return {
+        "change": [_get_change(changes) for changes in batch if not changes.is_new],
+        "fresh": [changes.instance.id for changes in batch if changes.is_new],
+        "step": [groups["step"].read(step) for step in closed],
+        "begun": [groups["begun"].read(step) for step in begun],
+        "event": [groups["event"].read(event) for changes in batch for event in changes.events],
+    }
+
+
+def _get_change(changes: Changes) -> tuple[Any, ...]:
+    instance, before = changes.instance, changes.before.instance
+    return (
+        instance.id,
+        before.lock_version,
+        instance.status,
+        None if instance.state is before.state else instance.state,
+        None if instance.walk is before.walk else instance.walk,
+        None if instance.result is before.result else instance.result,
+        instance.steps_count,
+        instance.transitions_count,
+        instance.next_seq,
+        instance.closed_reason,
+        instance.failure_code,
+        instance.ended_at,
+        instance.updated_at,
+    )
+
+
+def _get_step(changes: Changes, step: StepRun, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row with the documents that didn't change left out: they are kept as they are."""
+    before = changes.before.steps.get(step.id)
+    if before is None:
+        return row
+    columns = get_statement("steps_change").groups["step"].columns
+    return tuple(
+        None if name in DOCUMENTS and value is getattr(before, name) else value
+        for name, value in zip(columns, row, strict=True)
+    )
+
+
+async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
+    rare = [changes.instance for changes in batch if not changes.is_new and _is_rare(changes)]
+    if rare:
+        await runner.fetch("instances_change", instance=_read("instances_change", "instance", rare))
+    await _write(
+        runner,
+        "steps_add",
+        "step",
+        [step for changes in batch for step in changes.new_steps if not is_begun_here(step)],
+    )
+    read = get_statement("steps_change").groups["step"].read
+    edited = [
+        _get_step(changes, step, read(step))
+        for changes in batch
+        for step in changes.steps
+        if not is_closed_here(changes, step)
+    ]
+    if edited:
+        await runner.fetch("steps_change", step=edited)
+    await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
+    new_waits = [wait for changes in batch for wait in changes.new_waits]
+    if new_waits:
+        shapes = {(wait.owner_scope, wait.event_key, _get_shape(wait)) for wait in new_waits if wait.match_digest}
+        await runner.fetch(
+            "waits_open",
+            wait=_read("waits_open", "wait", new_waits),
+            shape=[(owner, key, list(paths)) for owner, key, paths in sorted(shapes, key=repr)],
+        )
+    await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
+    await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
+    await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
+
+
+async def _write(runner: Runner, name: str, group: str, rows: Sequence[Any]) -> None:
+    if rows:
+        await runner.fetch(name, **{group: _read(name, group, rows)})
+
+
+def _read(name: str, group: str, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+    read = get_statement(name).groups[group].read
+    return [read(row) for row in rows]
+
+
+def _get_shape(wait: Wait) -> tuple[str, ...]:
+    return tuple(sorted(wait.match or {}))
+
+
+def _is_rare(changes: Changes) -> bool:
+    before: Instance = changes.before.instance
+    return any(getattr(changes.instance, name) is not getattr(before, name) for name in RARE)

@@ -1,0 +1,116 @@
+"""Reading snapshots: lock the instances, then look at what stands below them, in statements younger than the locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from korak.core.rows import Delivery, Instance, StepRun, Wait
+from korak.core.snapshot import Kept, Policy, Snapshot
+from korak.model import JsonObject, StepStatus
+from korak.store.database import Runner
+from korak.store.plans import Plans
+from korak.store.rows import read
+
+
+async def lock(runner: Runner, instance_ids: Iterable[int]) -> set[int]:
+    """Lock the instances that nobody else holds, in id order; which ones that were."""
+    rows = await runner.fetch("instances_lock", ids=sorted(set(instance_ids)))
+    return {row["id"] for row in rows}
+
+
+class Loader:
+    """Loads snapshots. `plans` keeps the compiled graphs of versions, `policy` is the engine's own defaults."""
+
+    def __init__(self, plans: Plans, policy: Policy) -> None:
+        self._plans = plans
+        self._policy = policy
+
+    async def load(
+        self, runner: Runner, instance_ids: Iterable[int], now: datetime, *, closed: Sequence[int] = ()
+    ) -> dict[int, Snapshot]:
+        """The snapshots of locked instances, by id. `closed` are steps that a result came for, be they ended or not."""
+        ids = sorted(set(instance_ids))
+        if not ids:
+            return {}
+        rows = await runner.fetch("instances_load", ids=ids)
+        instances = {row["id"]: read(Instance, row) for row in rows}
+        plans = await self._plans.get(runner, {instance.version_id for instance in instances.values()})
+        snapshots = {
+            instance.id: Snapshot(instance, plans[instance.version_id], self._policy) for instance in instances.values()
+        }
+        await _load_steps(runner, ids, closed, snapshots)
+        for row in await runner.fetch("waits_load", ids=ids):
+            wait = read(Wait, row)
+            snapshots[wait.instance_id].waits[wait.id] = wait
+        for row in await runner.fetch("signals_load", ids=ids):
+            delivery = read(Delivery, row)
+            snapshots[delivery.instance_id].deliveries.append(delivery)
+        await _load_ended(runner, snapshots)
+        await _load_kept(runner, snapshots, now)
+        return snapshots
+
+
+async def _load_steps(
+    runner: Runner, ids: Sequence[int], closed: Sequence[int], snapshots: Mapping[int, Snapshot]
+) -> None:
+    for row in await runner.fetch("steps_load", ids=ids, closed=list(closed)):
+        step = read(StepRun, row)
+        snapshot = snapshots[step.instance_id]
+        if step.status is not None and step.status.is_live:
+            snapshot.steps[step.id] = step
+        elif step.status is StepStatus.CANCELLED:
+            snapshot.cancelled[step.id] = step
+        elif step.status is StepStatus.FAILED and (snapshot.failed is None or snapshot.failed.id < step.id):
+            snapshot.failed = step
+
+
+async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:
+    pairs = [(snapshot.instance.id, node) for snapshot in snapshots.values() for node in snapshot.plan.referenced]
+    if not pairs:
+        return
+    for row in await runner.fetch("ended_load", pair=pairs):
+        snapshots[row["instance_id"]].ended[(row["scope_id"], row["node_id"])] = _get_ended(row)
+
+
+def _get_ended(row: Mapping[str, Any]) -> JsonObject:
+    if row["status"] == StepStatus.COMPLETED:
+        return {"output": row["output"] or {}, "outcome": row["outcome"], "error": None}
+    error: JsonObject = {"code": row["error_code"], "message": row["error_message"], "attempts": row["attempt"]}
+    return {"output": None, "outcome": row["outcome"], "error": error}
+
+
+async def _load_kept(runner: Runner, snapshots: Mapping[int, Snapshot], now: datetime) -> None:
+    looking = [
+        (wait.instance_id, wait.step_run_id, wait.owner_scope, wait.event_key, get_holds(wait.match or {}))
+        for snapshot in snapshots.values()
+        for wait in snapshot.waits.values()
+        if wait.looks_back and (step := snapshot.steps.get(wait.step_run_id)) is not None and step.probe is not None
+    ]
+    if not looking:
+        return
+    owners = {step_id: instance_id for instance_id, step_id, *_ in looking}
+    for row in await runner.fetch("kept_load", wait=looking, now=now):
+        snapshot = snapshots[owners[row["step_run_id"]]]
+        kept = Kept(row["source_id"], row["name"], row["payload"], row["created_at"])
+        snapshot.kept.setdefault(row["step_run_id"], []).append(kept)
+
+
+def get_holds(match: JsonObject) -> JsonObject:
+    """What a payload that fits must contain, as far as containment can say it: the paths of names alone."""
+    holds: JsonObject = {}
+    for path, value in match.items():
+        names = path.split(".")
+        if all(name.replace("_", "a").replace("-", "a").isalnum() for name in names):
+            _put(holds, names, value)
+    return holds
+
+
+def _put(holds: JsonObject, names: Sequence[str], value: Any) -> None:
+    for name in names[:-1]:
+        inner = holds.setdefault(name, {})
+        if not isinstance(inner, dict):
+            return
+        holds = inner
+    holds[names[-1]] = value

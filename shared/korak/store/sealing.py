@@ -1,0 +1,87 @@
+"""Ids for new rows, taken from the sequences in blocks before the transaction: so one statement can write all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from ulid import ULID
+
+from korak.core.changes import Changes
+from korak.core.rows import Delivery, Event, Failure, StepRun, Wait
+from korak.store.database import Runner
+
+Row = TypeVar("Row", StepRun, Wait)
+
+BLOCK = 2_000
+TABLES = ("workflow_instances", "workflow_step_runs", "workflow_waits")
+
+
+class Ids:
+    """Blocks of ids, one table each. What a crash leaves unused is a gap, which means nothing."""
+
+    def __init__(self, block: int = BLOCK) -> None:
+        self._block = block
+        self._free: dict[str, list[int]] = {table: [] for table in TABLES}
+
+    async def reserve(self, runner: Runner, batch: Iterable[Changes]) -> None:
+        """Have enough for every new row of the batch."""
+        wanted = dict.fromkeys(TABLES, 0)
+        for changes in batch:
+            wanted["workflow_instances"] += changes.is_new
+            wanted["workflow_step_runs"] += len(changes.new_steps)
+            wanted["workflow_waits"] += len(changes.new_waits)
+        for table, count in wanted.items():
+            if len(self._free[table]) < count:
+                rows = await runner.fetch("ids_take", table=table, count=max(count, self._block))
+                self._free[table].extend(row["id"] for row in reversed(rows))
+
+    def take(self, table: str) -> int:
+        """The next id of a table; `reserve` has seen to it that there is one."""
+        return self._free[table].pop()
+
+
+def seal(changes: Changes, ids: Ids) -> None:
+    """Give every new row its id and every new attempt its ULID, wherever the changes name them. Idempotent."""
+    if changes.is_new and changes.instance.id == 0:
+        _seal_instance(changes, ids.take("workflow_instances"))
+    given: dict[int, int] = {}
+    for step in changes.new_steps:
+        if step.id < 0:
+            own, step.id = step.id, ids.take("workflow_step_runs")
+            given[own] = step.id
+            step.ulid = str(ULID())
+            step.execution_id = step.execution_id or step.ulid
+    for wait in changes.new_waits:
+        if wait.id < 0:
+            wait.id = ids.take("workflow_waits")
+    if given:
+        _rename(changes, given)
+    if changes.new_steps or changes.new_waits:
+        _index(changes)
+
+
+def _rename(changes: Changes, given: dict[int, int]) -> None:
+    rows: tuple[Wait | Event | Failure | Delivery, ...]
+    rows = (*changes.new_waits, *changes.events, *changes.failures, *changes.new_deliveries)
+    for row in rows:
+        if row.step_run_id is not None and row.step_run_id < 0:
+            row.step_run_id = given[row.step_run_id]
+
+
+def _seal_instance(changes: Changes, instance_id: int) -> None:
+    changes.instance.id = instance_id
+    rows: tuple[StepRun | Wait | Event | Failure, ...]
+    rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures)
+    for row in rows:
+        row.instance_id = instance_id
+
+
+def _index(changes: Changes) -> None:
+    after = changes.after
+    after.steps = _by_id(after.steps.values())
+    after.waits = _by_id(after.waits.values())
+
+
+def _by_id(rows: Iterable[Row]) -> dict[int, Row]:
+    return {row.id: row for row in rows}
