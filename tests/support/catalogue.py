@@ -98,7 +98,9 @@ BUILTIN = (
         "wait",
         1,
         "Wait",
-        shape({name: VALUE for name in ("event", "signal", "signals", "for", "timeout")} | {"condition": CONDITION}),
+        shape(
+            {"event": VALUE, "signal": VALUE, "signals": VALUE, "for": VALUE, "timeout": VALUE, "condition": CONDITION}
+        ),
         _get_wait_outcomes,
         output_schema=shape({"key": {"type": "string"}, "payload": {}}),
         is_pure=True,

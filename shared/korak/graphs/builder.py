@@ -38,7 +38,9 @@ class GraphBuilder:
     """
 
     def __init__(self, key: str, name: str | None = None) -> None:
-        self._head: JsonObject = {"schema": SCHEMA, "key": key} | ({} if name is None else {"name": name})
+        self._head: JsonObject = {"schema": SCHEMA, "key": key}
+        if name is not None:
+            self._head["name"] = name
         self._nodes: list[JsonObject] = []
         self._edges: list[JsonObject] = []
         self._settings: JsonObject = {}

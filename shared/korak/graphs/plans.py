@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from korak.errors import Invalid, Issue
-from korak.graphs.configs import Config, compile_config, list_reads
+from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.document import Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
@@ -44,7 +44,7 @@ class PlannedNode:
     type_version: int
     label: str | None
     is_pure: bool
-    config: Config
+    config: Value
     """Resolves to the handler's input. Conditions stand in it as written: their type reads them from `raw`."""
     raw: JsonObject
     targets: Mapping[str, str]
@@ -112,7 +112,7 @@ class Plan:
         if self.inputs is None or self.input_schema is None:
             return given, []
         filled = fill_defaults(self.inputs, given)
-        return filled, self.input_schema.check(filled)
+        return filled, self.input_schema.check(filled, code="invalid_input")
 
 
 def build(document: Json, frozen: Json) -> Plan:
@@ -202,7 +202,7 @@ class _Planner:
         bodies = (body for body in self._graph.bodies if body.container == node.id and body.branch == branch)
         return next((body.start for body in bodies), None)
 
-    def _compile_config(self, node: Node, entry: JsonObject) -> Config:
+    def _compile_config(self, node: Node, entry: JsonObject) -> Value:
         schema, secret_members = cast("JsonObject", entry["config_schema"]), cast("list[str]", entry["secret_members"])
         return compile_config(schema, node.config, secret_members)
 
@@ -226,19 +226,19 @@ class _Planner:
         label = self._settings.get("label")
         if label is not None:
             named.update(list_node_references(compile_value(label).references()))
-        return frozenset(nodes) if None in named else frozenset(name for name in named if name in nodes)
+        return frozenset(nodes) if None in named else frozenset(nodes) & named
 
     def _list_read(self, node: PlannedNode) -> Iterator[str | None]:
         schema = cast("JsonObject", self._types[f"{node.type}@{node.type_version}"]["config_schema"])
-        reads = list_reads(schema, node.raw, node.config.members)
+        reads = list_reads(schema, node.raw, node.raw)
         yield from list_node_references(read for read in reads if isinstance(read, Reference))
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
 
 
 def _compile_config_schema(entry: JsonObject) -> Schema | None:
-    schema = cast("JsonObject", entry["config_schema"])
-    return None if schema in ({}, {"type": "object"}) else compile_schema(schema)
+    schema = compile_schema(cast("JsonObject", entry["config_schema"]))
+    return None if schema.fits_objects else schema
 
 
 def _read_on_error(raw: Json) -> tuple[tuple[tuple[str, ...], str], ...]:

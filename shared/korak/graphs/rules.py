@@ -14,7 +14,7 @@ from korak.graphs.governing import check_duration, check_retry
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
 from korak.graphs.references import find_node_ids
-from korak.graphs.schemas import compile_schema
+from korak.graphs.schemas import Schema
 from korak.graphs.structure import LOOP
 from korak.model import Json, JsonObject
 
@@ -30,9 +30,9 @@ def check_type(node: Node, catalogue: Catalogue) -> Iterator[Issue]:
         yield Issue("unknown_type", pointer, {"type": name}, node.id)
 
 
-def check_config(node: Node, contract: TypeContract) -> Iterator[Issue]:
+def check_config(node: Node, schema: Schema) -> Iterator[Issue]:
     """The config against the type's schema; value forms stand for anything."""
-    for issue in compile_schema(contract.config_schema).check_config(node.config):
+    for issue in schema.check_config(node.config):
         yield issue.at(f"{node.pointer}/config", node=node.id)
 
 

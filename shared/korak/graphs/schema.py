@@ -16,6 +16,7 @@ KEY = "^[A-Za-z0-9][A-Za-z0-9._-]{0,190}" + END
 NODE_ID = "^[a-z][a-z0-9_]{0,63}" + END
 TYPE = "^[A-Za-z_][A-Za-z0-9_.<>-]{0,190}" + END
 NAME = "^[A-Za-z_][A-Za-z0-9_-]{0,63}" + END
+OUTCOME = "^[A-Za-z_$][A-Za-z0-9_-]{0,63}" + END
 QUEUE = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END
 
 UNSERVED = "x-korak-unserved"
@@ -144,7 +145,7 @@ def _on_error() -> JsonObject:
     rule = _object(
         {
             "codes": _list(code, "Codes of failures; * stands for any text."),
-            "outcome": _pattern(NAME, "The outcome that such a failure leaves by."),
+            "outcome": _pattern(OUTCOME, "The outcome that such a failure leaves by."),
         },
         required=["codes", "outcome"],
     )
@@ -152,7 +153,7 @@ def _on_error() -> JsonObject:
 
 
 def _jumps() -> JsonObject:
-    target = {"type": "string", "pattern": r"^([a-z][a-z0-9_]{0,63}|\$end)" + END}
+    target: JsonObject = {"type": "string", "pattern": r"^([a-z][a-z0-9_]{0,63}|\$end)" + END}
     return {
         "description": 'The nodes that a returned _next_step may name, $end for the end; "any" for all beside it.',
         "anyOf": [{"const": "any"}, {"type": "array", "items": target, "minItems": 1}],
@@ -163,7 +164,7 @@ def _edge() -> JsonObject:
     return _object(
         {
             "from": _text("The node it leaves.", 64),
-            "outcome": _pattern(NAME, "The outcome it follows: error for the error exit, next if left out."),
+            "outcome": _pattern(OUTCOME, "The outcome it follows: error for the error exit, next if left out."),
             "to": _text("The node it leads to.", 64),
         },
         required=["from", "to"],

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -130,7 +130,7 @@ def _describe(error: ValidationError) -> Iterator[Issue]:
     keyword, expected = cast("str", error.validator), cast("Json", error.validator_value)
     match keyword:
         case "additionalProperties":
-            yield from _describe_strangers(schema, error.instance, path)
+            yield from _describe_strangers(schema, cast("JsonObject", error.instance), path)
         case "required":
             missing = (name for name in cast("list[str]", expected) if error.message.startswith(repr(name)))
             name = next(missing, "")
@@ -149,10 +149,10 @@ def _describe_strangers(schema: JsonObject, given: JsonObject, path: list[str | 
 
 
 def _get_detail(error: ValidationError, keyword: str, schema: JsonObject) -> str:
-    expected = error.validator_value
+    expected, given = cast("Any", error.validator_value), cast("Json", error.instance)
     match keyword:
         case "type":
-            return f"This is of type {_get_type(error.instance)}; {expected} is expected."
+            return f"This is of type {_get_type(given)}; {expected} is expected."
         case "const":
             return f"{json.dumps(expected)} is expected."
         case "enum":

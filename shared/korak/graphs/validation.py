@@ -15,6 +15,7 @@ from korak.graphs.governing import check_inputs, check_settings
 from korak.graphs.inputs import get_input_schema
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
+from korak.graphs.schemas import Schema, compile_schema
 from korak.graphs.structure import check_structure
 from korak.model import Json, JsonObject
 
@@ -52,13 +53,17 @@ def _check(graph: Graph, catalogue: Catalogue, limits: GraphLimits) -> Iterator[
     contracts: dict[str, TypeContract] = {}
     outcomes: dict[str, Mapping[str, bool]] = {}
     sound: set[str] = set()
+    schemas: dict[tuple[str, int], Schema] = {}
     for node in graph.nodes.values():
         yield from rules.check_type(node, catalogue)
         contract = catalogue.get_contract(node.type, node.type_version)
         if contract is None:
             continue
         contracts[node.id] = contract
-        issues = list(rules.check_config(node, contract))
+        name = (contract.key, contract.version)
+        if name not in schemas:
+            schemas[name] = compile_schema(contract.config_schema)
+        issues = list(rules.check_config(node, schemas[name]))
         yield from issues
         if not issues:
             sound.add(node.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 from korak.graphs.document import Node
 from korak.model import Json, JsonObject
@@ -42,4 +41,4 @@ def _list_names(config: JsonObject) -> Iterator[str | None]:
 def _get_name(value: Json) -> str | None:
     if isinstance(value, dict) and value.keys() == {"literal"}:
         value = value["literal"]
-    return cast("str", value) if isinstance(value, str) else None
+    return value if isinstance(value, str) else None

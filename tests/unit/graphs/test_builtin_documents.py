@@ -1,0 +1,78 @@
+"""Documents made of the real built-in types: they pass, are frozen and can be run."""
+
+from __future__ import annotations
+
+import pytest
+
+from korak.graphs import hygiene
+from korak.graphs.builder import GraphBuilder, graph, ref
+from korak.graphs.plans import build, freeze
+from korak.graphs.validation import validate
+from korak.model import Json, JsonObject
+from korak.steps.registry import Registry
+
+REGISTRY = Registry()
+
+
+def every_type() -> GraphBuilder:
+    built = (
+        graph("order")
+        .trigger("manual", inputs={"url": {"type": "string", "required": True}, "lines": {"type": "array"}})
+        .node("call", "webhook", url=ref("input.url"), headers={"Authorization": {"template": "Bearer ${secret.shop}"}})
+        .retry(3, [1])
+        .timeout(10)
+        .node("keep", "set_field", field="state.status", value=ref("steps.call.output.status"))
+        .node("ok", "condition", {"if": {"ref": "state.status", "op": "lt", "value": 300}})
+        .node("way", "branch", cases=[{"key": "big", "if": {"cel": "size(input.lines) > 10"}}])
+        .node("around", "loop", over=ref("input.lines"), max_iterations=100)
+        .node("nap", "delay", {"for": "PT1S"})
+        .node("settled", "wait", event="payment.settled", match={"order": ref("input.url")}, timeout="P1D")
+        .node("go", "wait", signals=["a", "b"], mode="any")
+        .node("done", "end", result=ref("state"))
+    )
+    edges = "start call,call keep,keep ok,ok true way,ok false done,way big around,way default done,around body nap"
+    more = "nap around,around done settled,settled go,settled timed_out done,go done,call error done"
+    for edge in f"{edges},{more}".split(","):
+        source, *outcome, target = edge.split()
+        built.edge(source, target, *outcome)
+    return built
+
+
+def test_every_type_can_be_published_and_run() -> None:
+    document = every_type().document()
+    report = validate(document, REGISTRY)
+    assert report.issues == ()
+    assert report.warnings == ()
+    plan = build(document, hygiene.loads(hygiene.dumps(freeze(document, REGISTRY))))
+    assert plan.signals == {"payment.settled", "a", "b"}
+    assert plan.referenced == {"call"}
+    assert {name for name, node in plan.nodes.items() if node.repeats} == {"around", "nap"}
+    assert not plan.nodes["call"].is_pure
+    assert plan.nodes["settled"].outcomes == {"next": True, "timed_out": True}
+
+
+@pytest.mark.parametrize("on", [{"event": "x"}, {"cron": "* * * * *"}, {"webhook": True}, ["manual", {"event": "x"}]])
+def test_triggers_of_later_versions(on: Json) -> None:
+    """They are well formed and nothing serves them yet."""
+    trigger: JsonObject = {"id": "start", "type": "trigger", "config": {"on": on}}
+    document: JsonObject = {
+        "schema": "korak.graph/v1",
+        "key": "x",
+        "nodes": [trigger, {"id": "done", "type": "end"}],
+        "edges": [{"from": "start", "to": "done"}],
+    }
+    issues = validate(document, REGISTRY).issues
+    assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", "/nodes/0/config/on")]
+
+
+def test_a_timeout_on_a_wait_has_a_hint() -> None:
+    built = graph("x").trigger().node("w", "wait", signal="go").timeout(5).node("done", "end")
+    issues = validate(built.edge("start", "w").edge("w", "done").document(), REGISTRY).issues
+    assert [issue.pointer for issue in issues] == ["/nodes/1/timeout"]
+    assert "config.timeout" in issues[0].message
+
+
+@pytest.mark.parametrize("key", ["approval", "parallel", "for_each", "scope", "code", "notify", "start_workflow"])
+def test_types_of_later_versions_are_unknown(key: str) -> None:
+    document = graph("x").trigger().node("a", key).edge("start", "a").document()
+    assert [issue.code for issue in validate(document, REGISTRY).issues] == ["unknown_type"]
