@@ -29,7 +29,7 @@ check: $(STAMP) ## Check format, lint, types and the arrows between modules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pyright --verifytypes korak --ignoreexternal
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --verifytypes korak --ignoreexternal
 	$(BIN)/lint-imports --no-logo
 
 bench: $(STAMP) ## Measure steps a second, CPU and latency (docs/performance.md)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 from pydantic.dataclasses import dataclass, is_pydantic_dataclass
@@ -214,7 +214,7 @@ class Metrics:
 class Settings(BaseSettings):
     """All settings of a process. Made by `load_settings`, passed down, never changed."""
 
-    model_config = SettingsConfigDict(
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", enable_decoding=False
     )
 

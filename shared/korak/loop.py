@@ -11,7 +11,7 @@ import structlog
 
 R = TypeVar("R")
 
-log = structlog.get_logger()
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

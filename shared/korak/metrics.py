@@ -62,33 +62,47 @@ class Metrics:
         if directory is not None:
             _share(directory)
         disable_created_metrics()
-        self.registry = CollectorRegistry()
+        self.registry: CollectorRegistry = CollectorRegistry()
 
-        self.step_claims = self._count("step_claims", "Claims of steps", "queue", "result")
-        self.step_results = self._count("step_results", "Attempts that ended", "type", "result")
-        self.step_retries = self._count("step_retries", "Attempts to be tried again", "type", "code")
-        self.leases_expired = self._count("leases_expired", "Attempts that were lost with their engine").labels()
-        self.results_dropped = self._count("results_dropped", "Results that came too late", "reason")
-        self.step_seconds = self._time("step_seconds", "Time in a handler", SLOW).labels()
-        self.queue_wait_seconds = self._time("queue_wait_seconds", "Time from ready to claimed", SLOW).labels()
-        self.step_threads_lost = self._gauge("step_threads_lost", "Threads that a timed-out step keeps").labels()
-        self.transitions = self._count("transitions", "Changes of state that were applied", "transition")
-        self.wake_lag_seconds = self._time("wake_lag_seconds", "Time from due to handled", SLOW, "kind")
-        self.wake_handled = self._count("wake_handled", "Rows that a wake pass handled", "kind")
-        self.loop_errors = self._count("loop_errors", "Rounds of a periodic duty that failed", "duty")
-        self.instances = self._gauge("instances", "Instances", "status")
-        self.instances_stuck = self._gauge("instances_stuck", "Open instances that nothing will move", "reason")
-        self.messages = self._count("messages", "Messages", "queue", "way")
-        self.dead_letters = self._gauge("dead_letters", "Messages that couldn't be read").labels()
-        self.starts = self._count("starts", "Starts of instances", "result")
-        self.http_requests = self._count("http_requests", "Requests answered", "method", "route", "status")
-        self.http_request_seconds = self._time("http_request_seconds", "Time of a request", QUICK, "method", "route")
-        self.db_transactions = self._count("db_transactions", "Transactions", "name", "result")
-        self.db_seconds = self._time("db_seconds", "Time of a transaction", QUICK, "name")
-        self.db_batch_rows = self._time(
+        self.step_claims: Family[Counter] = self._count("step_claims", "Claims of steps", "queue", "result")
+        self.step_results: Family[Counter] = self._count("step_results", "Attempts that ended", "type", "result")
+        self.step_retries: Family[Counter] = self._count("step_retries", "Attempts to be tried again", "type", "code")
+        self.leases_expired: Counter = self._count(
+            "leases_expired", "Attempts that were lost with their engine"
+        ).labels()
+        self.results_dropped: Family[Counter] = self._count("results_dropped", "Results that came too late", "reason")
+        self.step_seconds: Histogram = self._time("step_seconds", "Time in a handler", SLOW).labels()
+        self.queue_wait_seconds: Histogram = self._time(
+            "queue_wait_seconds", "Time from ready to claimed", SLOW
+        ).labels()
+        self.step_threads_lost: Gauge = self._gauge("step_threads_lost", "Threads that a timed-out step keeps").labels()
+        self.transitions: Family[Counter] = self._count(
+            "transitions", "Changes of state that were applied", "transition"
+        )
+        self.wake_lag_seconds: Family[Histogram] = self._time(
+            "wake_lag_seconds", "Time from due to handled", SLOW, "kind"
+        )
+        self.wake_handled: Family[Counter] = self._count("wake_handled", "Rows that a wake pass handled", "kind")
+        self.loop_errors: Family[Counter] = self._count("loop_errors", "Rounds of a periodic duty that failed", "duty")
+        self.instances: Family[Gauge] = self._gauge("instances", "Instances", "status")
+        self.instances_stuck: Family[Gauge] = self._gauge(
+            "instances_stuck", "Open instances that nothing will move", "reason"
+        )
+        self.messages: Family[Counter] = self._count("messages", "Messages", "queue", "way")
+        self.dead_letters: Gauge = self._gauge("dead_letters", "Messages that couldn't be read").labels()
+        self.starts: Family[Counter] = self._count("starts", "Starts of instances", "result")
+        self.http_requests: Family[Counter] = self._count(
+            "http_requests", "Requests answered", "method", "route", "status"
+        )
+        self.http_request_seconds: Family[Histogram] = self._time(
+            "http_request_seconds", "Time of a request", QUICK, "method", "route"
+        )
+        self.db_transactions: Family[Counter] = self._count("db_transactions", "Transactions", "name", "result")
+        self.db_seconds: Family[Histogram] = self._time("db_seconds", "Time of a transaction", QUICK, "name")
+        self.db_batch_rows: Family[Histogram] = self._time(
             "db_batch_rows", "Rows of a batch", (1, 2, 5, 10, 20, 50, 100, 200, 500), "name"
         )
-        self.db_connections = self._gauge("db_connections", "Connections", "state")
+        self.db_connections: Family[Gauge] = self._gauge("db_connections", "Connections", "state")
 
     def expose(self) -> bytes:
         """As Prometheus reads it."""

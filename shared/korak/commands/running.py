@@ -16,7 +16,7 @@ from korak.config import Settings, load_settings
 from korak.errors import SettingsError
 from korak.service import get_service
 
-log = structlog.get_logger()
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 CRASHED = 1
 """The exit code of a service that ended by an error."""
