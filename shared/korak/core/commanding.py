@@ -22,7 +22,7 @@ from korak.model import (
 
 
 def cancel(draft: Draft, reason: str | None, actor: JsonObject | None) -> None:
-    """End the run: waits are cancelled, steps that had begun clean up (CN-1 to CN-3). Conflict if it has ended (CN-8)."""
+    """End the run: waits are cancelled, steps that had begun clean up (CN-1 to CN-3). Conflict once ended (CN-8)."""
     instance = draft.instance
     if instance.is_ended:
         raise Conflict("instance_not_cancellable", status=instance.status)

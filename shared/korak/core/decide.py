@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, delivering, recording, walking
+from korak.core import claiming, commanding, delivering, failing, recording, retries, walking
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import (
+    Broken,
     CancelAsked,
     Claimed,
     DeadlinePassed,
     Delivered,
     Fact,
     Finished,
+    Freed,
     HandedBack,
     Lost,
     PauseAsked,
@@ -32,7 +34,8 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
     Raises Conflict where a command asks what the state forbids; then nothing changes.
     """
     draft = Draft(snapshot, now)
-    delivering.obey(draft)
+    if not isinstance(fact, Broken):
+        delivering.obey(draft)
     _answer(draft, fact)
     if draft.instance.status is not None:
         commanding.settle_status(draft)
@@ -53,12 +56,16 @@ def _answer(draft: Draft, fact: Fact) -> None:
             recording.hand_back(draft, step, token)
         case Delivered():
             delivering.deliver(draft)
+        case Freed(ulid):
+            retries.hasten(draft, ulid)
         case _:
             _command(draft, fact)
 
 
-def _command(draft: Draft, fact: DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked) -> None:
+def _command(draft: Draft, fact: DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken) -> None:
     match fact:
+        case Broken(code, detail):
+            failing.give_up(draft, code, detail)
         case DeadlinePassed():
             commanding.expire(draft)
         case CancelAsked(reason, actor):

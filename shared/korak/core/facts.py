@@ -106,8 +106,25 @@ class RetryAsked:
     actor: JsonObject | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """The thread of an abandoned attempt has ended at last: the attempt after it needn't wait for it any longer."""
+
+    step_ulid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The rows of the instance can't be made sense of: somebody edited them by hand, or the core has a defect."""
+
+    code: str
+    detail: str
+
+
 Fact: TypeAlias = (
     Started
+    | Freed
+    | Broken
     | Claimed
     | Finished
     | Lost

@@ -26,8 +26,8 @@ LEASE_EXPIRED = Raised("lease_expired", category=FailureCategory.ENGINE)
 def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> str | None:
     """Record a failed attempt; the node that its error exit leads to, if it takes one.
 
-    A retryable failure with attempts left schedules the next one (RT-4). A permanent one, or the last attempt, leaves by
-    the exit that the node's `on_error` or `error` edge gives; without either the run fails (RT-7).
+    A retryable failure with attempts left schedules the next one (RT-4). A permanent one, or the last attempt, leaves
+    by the exit that the node's `on_error` or `error` edge gives; without either the run fails (RT-7).
     """
     failed = _close(draft, step, error)
     if _may_retry(draft, node, failed, error):
@@ -47,7 +47,7 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
 
 
 def find_exit(node: PlannedNode, code: str) -> str | None:
-    """The outcome that a permanent failure leaves by: that of the first `on_error` that matches its code, else `error`."""
+    """The outcome that a permanent failure leaves by: the first `on_error` that matches its code, else `error`."""
     for patterns, outcome in node.on_error:
         if outcome in node.targets and any(fnmatchcase(code, pattern) for pattern in patterns):
             return outcome
@@ -130,6 +130,12 @@ def fail_instance(
             )
         )
     draft.record(EventType.INSTANCE_FAILED, step, {"code": code})
+
+
+def give_up(draft: Draft, code: str, detail: str) -> None:
+    """The rows can't be made sense of: the run fails with a code, and nobody else is held up by it."""
+    if not draft.instance.is_ended:
+        fail_instance(draft, code, {"detail": detail}, category=FailureCategory.CONFIGURATION)
 
 
 def close_live(draft: Draft) -> None:

@@ -15,7 +15,7 @@ from korak.steps.contract import Complete, Fail, Wait
 
 
 def record(draft: Draft, step_id: int, token: str, result: HandlerResult, claimant: Claimant | None) -> None:
-    """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel the hook is called again (CN-4)."""
+    """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel its hook runs again (CN-4)."""
     step = find_held(draft, step_id, token)
     if step is None:
         draft.dropped = "stale_token"

@@ -58,6 +58,16 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     starting.enqueue(draft, _repeat(draft, node, failed))
 
 
+def hasten(draft: Draft, ulid: str) -> None:
+    """The attempt after an abandoned one waited for its thread to end; now its back-off alone counts."""
+    for wait in list(draft.waits.values()):
+        step = draft.get_step(wait.step_run_id)
+        if wait.kind is WaitKind.RETRY and wait.due_at is not None and step is not None and step.retry_of == ulid:
+            policy = get_policy(draft.plan.nodes[step.node_id], draft.policy)
+            due = get_due(policy, step, draft.now, draft.plan.settings.timezone, after=None)
+            draft.edit_wait(wait).due_at = min(wait.due_at, due)
+
+
 def _repeat(draft: Draft, node: PlannedNode, failed: StepRun) -> StepRun:
     step = draft.add_step(node, visit=failed.visit, like=failed)
     if failed.resume_signal is not None or failed.role is not StepRole.STEP:

@@ -156,7 +156,7 @@ def complete(draft: Draft, node: PlannedNode, step: StepRun, outcome: str, outpu
 
 
 def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject) -> str | None:
-    """The node that an outcome leads to; where none follows the run is complete with the last output of a working step."""
+    """The node that an outcome leads to; where none follows the run is complete, with the last output of a step."""
     if not node.is_pure or node.waits:
         draft.last_output = output
     target = node.targets.get(outcome)

@@ -115,7 +115,7 @@ class Database:
             yield connection
 
     async def hold(self) -> asyncpg.Connection[Any]:
-        """A connection for one owner's hot statements, for as long as that owner lives. TransientError if there is none."""
+        """A connection for one owner's hot statements, as long as that owner lives. TransientError if there is none."""
         try:
             connection: asyncpg.Connection[Any] = await asyncpg.connect(
                 self._url,

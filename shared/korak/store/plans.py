@@ -41,4 +41,14 @@ def compile_version(row: Mapping[str, Any]) -> Plan:
     try:
         return build(row["graph"], row["contracts"])
     except KorakError:
-        return Plan(row["key"], "", "", {}, PlanSettings(), frozenset(), frozenset(), None)
+        return Plan(
+            key=row["key"],
+            trigger="",
+            start="",
+            nodes={},
+            settings=PlanSettings(),
+            referenced=frozenset(),
+            signals=frozenset(),
+            inputs=None,
+            input_schema=None,
+        )

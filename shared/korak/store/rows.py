@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 Row = TypeVar("Row")
 
@@ -13,7 +13,7 @@ Row = TypeVar("Row")
 def read(row: type[Row], record: Mapping[str, Any]) -> Row:
     """One row, its statuses and kinds as the vocabulary's own."""
     values = dict(record)
-    for name, enum in _get_enums(row):
+    for name, enum in _get_enums(cast("Hashable", row)):
         if values[name] is not None:
             values[name] = enum(values[name])
     made = object.__new__(row)
@@ -22,10 +22,10 @@ def read(row: type[Row], record: Mapping[str, Any]) -> Row:
 
 
 @cache
-def _get_enums(row: type[Any]) -> tuple[tuple[str, type[Enum]], ...]:
+def _get_enums(row: Hashable) -> tuple[tuple[str, type[Enum]], ...]:
     return tuple(
         (name, option)
-        for name, hint in get_type_hints(row).items()
+        for name, hint in get_type_hints(cast("type[Any]", row)).items()
         for option in (hint, *get_args(hint))
         if isinstance(option, type) and issubclass(option, Enum)
     )

@@ -1,4 +1,4 @@
-"""Ids for new rows, taken from the sequences in blocks before the transaction: so one statement can write all tables."""
+"""Ids for new rows, taken from the sequences in blocks before the transaction, so that one statement writes them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Group:
     read: Callable[[Any], tuple[Any, ...]]
 
     def spread(self, rows: Iterable[tuple[Any, ...]]) -> Sequence[Sequence[Any]]:
-        """The rows as one array a column. Documents are encoded here: the driver takes a list for an array of its own."""
+        """The rows as one array a column. Documents are encoded here: the driver takes a list for an array."""
         spread: list[Sequence[Any]] = list(zip(*rows, strict=True))
         if not spread:
             return [()] * len(self.columns)

@@ -1,0 +1,72 @@
+"""Nudging engines about ready steps: stamped in the transaction that makes them ready, sent after its commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from korak.broker.messages import Message, ResumeStep, RunStep
+from korak.broker.port import Broker
+from korak.core.changes import Changes
+from korak.core.rows import StepRun
+from korak.errors import TransientError
+from korak.model import Probe, SignalKind, StepStatus
+from korak.store.gates import Gate
+
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Sends what became ready. A message that is lost costs time, never a step: the waker sends again (JB-10)."""
+
+    def __init__(self, broker: Broker, gate: Gate) -> None:
+        self._broker = broker
+        self._gate = gate
+
+    async def prepare(self, batch: Iterable[Changes]) -> None:
+        """Learn, before a transaction begins, how much room the queues of these changes have."""
+        if not self._broker.pulls:
+            await self._gate.refresh({step.queue for changes in batch for step in changes.ready})
+
+    def stamp(self, changes: Changes) -> None:
+        """Mark the ready steps that there is room for as sent; the others wait for the releaser."""
+        if self._broker.pulls:
+            return
+        for step in changes.ready:
+            if step.sent_at is None and self._gate.take(step.queue):
+                step.sent_at = step.ready_at
+
+    async def send(self, batch: Iterable[Changes]) -> None:
+        """After the commit: nudge for the ready steps, and tell which instances have ended. Never raises."""
+        batch = list(batch)
+        ready: dict[str, list[StepRun]] = {}
+        for changes in batch:
+            for step in changes.ready:
+                if self._broker.pulls or step.sent_at is not None:
+                    ready.setdefault(step.queue, []).append(step)
+        ended = [changes.instance.ulid for changes in batch if changes.is_ended]
+        try:
+            for queue, steps in ready.items():
+                await self._broker.send(queue, get_messages(steps))
+            if ended:
+                await self._broker.publish_ended(ended)
+        except TransientError as error:
+            log.warning("a nudge was lost: %s", error.message)
+
+
+def get_messages(steps: Sequence[StepRun]) -> list[Message]:
+    """The messages that nudge for these steps: RunStep for queued ones, ResumeStep for waiting ones."""
+    queued = tuple(step.id for step in steps if step.status is StepStatus.QUEUED)
+    waiting: tuple[tuple[int, int | None, SignalKind], ...] = tuple(
+        (step.id, None, _get_kind(step)) for step in steps if step.status is StepStatus.WAITING
+    )
+    messages: list[Message] = []
+    if queued:
+        messages.append(RunStep(queued))
+    if waiting:
+        messages.append(ResumeStep(waiting))
+    return messages
+
+
+def _get_kind(step: StepRun) -> SignalKind:
+    return SignalKind.PROBE if step.probe is Probe.RESUME else SignalKind.SIGNAL

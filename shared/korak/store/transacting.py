@@ -1,0 +1,151 @@
+"""Facts into changes, many instances a transaction: lock, look, decide, apply."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from korak.core.changes import Changes
+from korak.core.decide import decide
+from korak.core.facts import Broken, Fact, Finished, Raised
+from korak.core.snapshot import Snapshot
+from korak.errors import KorakError
+from korak.model import FailureCategory
+from korak.store.applying import apply
+from korak.store.database import Hot, Runner, is_data_fault
+from korak.store.loading import Loader, lock
+from korak.store.sealing import Ids, seal
+
+log = logging.getLogger(__name__)
+
+Stamp: TypeAlias = Callable[[Changes], None]
+"""Marks, before they are written, the ready steps that will be sent right after the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A fact for one instance. `step` is the one that it is about, which may have ended meanwhile."""
+
+    instance_id: int
+    fact: Fact
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Somebody else holds the instance, or there is none of that id."""
+
+
+Answer: TypeAlias = Changes | Skipped | KorakError
+
+
+class Transactor:
+    """Answers facts under the instances' locks. One owner, one call at a time: it has a connection of its own.
+
+    An error of one row's data never takes others with it: the batch is split until the culprit stands alone, and that
+    instance fails with a code. Every other error is the caller's, who repeats the whole batch.
+    """
+
+    def __init__(self, hot: Hot, loader: Loader, ids: Ids, stamp: Stamp) -> None:
+        self._hot = hot
+        self._loader = loader
+        self._ids = ids
+        self._stamp = stamp
+
+    async def answer(self, asks: Sequence[Ask], now: datetime, *, patience: float | None = None) -> list[Answer]:
+        """The answers, in order, committed. One ask an instance; with `patience` (seconds) a held lock is waited for.
+
+        Raises TransientError where the database can't do it now.
+        """
+        try:
+            async with self._hot.transaction() as runner:
+                return await self._answer(runner, asks, now, patience)
+        except Exception as error:
+            if not is_data_fault(error):
+                raise
+            log.warning("a row of %s instances can't be written", len(asks), exc_info=error)
+            return await self._split(asks, now, patience, error)
+
+    async def _split(
+        self, asks: Sequence[Ask], now: datetime, patience: float | None, error: Exception
+    ) -> list[Answer]:
+        if len(asks) > 1:
+            middle = len(asks) // 2
+            first = await self.answer(asks[:middle], now, patience=patience)
+            return first + await self.answer(asks[middle:], now, patience=patience)
+        ask = blame(asks[0], error)
+        if ask is None:
+            raise error
+        return await self.answer([ask], now, patience=patience)
+
+    async def _answer(self, runner: Runner, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:
+        wanted = [ask.instance_id for ask in asks]
+        locked = await (lock(runner, wanted) if patience is None else wait_for_lock(runner, wanted, patience))
+        closed = [ask.step for ask in asks if ask.step is not None]
+        snapshots = await self._loader.load(runner, locked, now, closed=closed)
+        answers: list[Answer] = []
+        for ask in asks:
+            snapshot = snapshots.get(ask.instance_id)
+            answers.append(Skipped() if snapshot is None else decide_safely(snapshot, ask.fact, now))
+        batch = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
+        if batch:
+            await self._ids.reserve(runner, batch)
+            for changes in batch:
+                seal(changes, self._ids)
+                self._stamp(changes)
+            await apply(runner, batch)
+        return answers
+
+
+async def wait_for_lock(runner: Runner, instance_ids: Sequence[int], patience: float) -> set[int]:
+    """Lock instances, waiting for whoever holds them. When that is too long the transaction raises TransientError."""
+    await runner.fetch("lock_timeout_set", timeout=f"{int(patience * 1000)}ms")
+    rows = await runner.fetch("instances_wait", ids=sorted(set(instance_ids)))
+    return {row["id"] for row in rows}
+
+
+def decide_safely(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes | KorakError:
+    """`decide`, whatever stands in the rows: what it can't make sense of fails that instance and no other.
+
+    A Conflict is an answer; so is every KorakError that a command raises.
+    """
+    try:
+        return decide(snapshot, fact, now)
+    except KorakError as refused:
+        if not isinstance(fact, Finished) and refused.code != "forbidden_transition":
+            return refused
+        error: Exception = refused
+    except Exception as defect:
+        error = defect
+    log.error("instance %s can't be decided", snapshot.instance.ulid, exc_info=error)
+    try:
+        return decide(snapshot, Broken("invalid_graph", f"{type(error).__name__}: {error}"), now)
+    except Exception as defect:
+        log.exception("instance %s can't even be failed", snapshot.instance.ulid)
+        return KorakError("internal", str(defect))
+
+
+def blame(ask: Ask, error: Exception) -> Ask | None:
+    """What to answer instead where the data of this one fact can't be written; None where that was tried already."""
+    detail = str(error).split("\n", maxsplit=1)[0]
+    match ask.fact:
+        case Finished(step, token, result) if not (isinstance(result, Raised) and result.code == "invalid_output"):
+            refused = Raised(
+                "invalid_output",
+                None,
+                {"pointer": "", "detail": _clean(detail)},
+                is_retryable=False,
+                category=FailureCategory.STEP,
+            )
+            return Ask(ask.instance_id, Finished(step, token, refused), ask.step)
+        case Broken():
+            return None
+        case _:
+            return Ask(ask.instance_id, Broken("invalid_graph", _clean(detail)), ask.step)
+
+
+def _clean(text: str) -> str:
+    return text.replace("\0", "").encode("utf-8", "replace").decode()[:500]
