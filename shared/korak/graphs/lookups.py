@@ -11,7 +11,8 @@ from korak.graphs.document import Node
 from korak.graphs.examining import Examined
 from korak.graphs.paths import Path, Reference
 from korak.graphs.structure import LOOP
-from korak.graphs.writers import Standing, Writers, judge
+from korak.graphs.writers import Standing, Writers, get_schema, judge
+from korak.model import Json
 
 MEMBERS = frozenset({"output", "outcome", "error"})
 TURN = frozenset({"item", "index"})
@@ -43,6 +44,18 @@ class Lookups:
             return
         for issue in rule(node, reference):
             yield Issue(issue.code, reference.pointer, issue.params, name, is_warning=issue.is_warning)
+
+    def get_schema(self, path: Path) -> Json:
+        """The schema of what stands at a path; None where nobody says, or several write there."""
+        match path:
+            case ("input", *rest):
+                return get_schema(self._examined.inputs, tuple(rest))
+            case ("state", *rest):
+                return self._writers.get_schema(tuple(rest))
+            case ("steps", node, "output", *rest) if (contract := self._examined.contracts.get(str(node))) is not None:
+                return get_schema(contract.output_schema, tuple(rest))
+            case _:
+                return None
 
     def _check_input(self, node: Node | None, reference: Reference) -> Iterator[Issue]:
         inputs = self._examined.inputs

@@ -7,13 +7,14 @@ from typing import cast
 
 from korak.errors import Issue
 from korak.graphs import configs
+from korak.graphs.comparing import check_comparisons
 from korak.graphs.contracts import Catalogue, TypeContract
 from korak.graphs.document import GraphLimits, Node
 from korak.graphs.examining import Examined, NodeScope, list_mapped
 from korak.graphs.governing import check_duration, check_retry
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
-from korak.graphs.references import find_node_ids
+from korak.graphs.references import find_conditions, find_node_ids
 from korak.graphs.schemas import Schema
 from korak.graphs.structure import LOOP
 from korak.model import Json, JsonObject
@@ -83,6 +84,9 @@ def _check_reads(node: Node, contract: TypeContract, examined: Examined, lookups
         else:
             for issue in lookups.check(node, read):
                 yield issue.at(at)
+    for place in find_conditions(contract.config_schema, node.config):
+        for issue in check_comparisons(place.value, lookups.get_schema):
+            yield issue.at(at + place.pointer, node=node.id)
     for place in find_node_ids(contract.config_schema, node.config):
         if place.value not in examined.graph.nodes:
             yield Issue("edge_unknown_node", at + place.pointer, {"id": place.value}, node.id)

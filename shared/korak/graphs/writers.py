@@ -63,6 +63,15 @@ def _get_property(schema: JsonObject, name: str) -> Json:
     return schema.get("additionalProperties", True)
 
 
+def get_schema(schema: Json, path: Path) -> Json:
+    """The schema of what stands at a path inside what a schema describes; None where it doesn't say."""
+    for part in path:
+        if not isinstance(schema, dict) or _is_combined(schema):
+            return None
+        schema = _get_property(schema, part) if isinstance(part, str) else schema.get("items")
+    return schema
+
+
 class Writers:
     """Everything that a graph writes into its state."""
 
@@ -83,6 +92,13 @@ class Writers:
         if not str(path[0]).startswith("_"):
             found.extend(judge(schema, path) for schema in self._merged)
         return max(found, default=Standing.NO)
+
+    def get_schema(self, path: Path) -> Json:
+        """The schema of `state.<path>` where one node alone writes it; else None."""
+        saved = self._saved.get(str(path[0]), []) if path else []
+        if len(saved) != 1 or self._merged or path[0] in self._fields:
+            return None
+        return get_schema(saved[0], path[1:])
 
     def _add_save(self, node: Node, contract: TypeContract | None) -> None:
         save = cast("JsonObject | None", node.raw.get("save"))

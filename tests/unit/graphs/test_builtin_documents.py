@@ -44,7 +44,7 @@ def test_every_type_can_be_published_and_run() -> None:
     assert report.issues == ()
     assert report.warnings == ()
     plan = build(document, hygiene.loads(hygiene.dumps(freeze(document, REGISTRY))))
-    assert plan.signals == {"payment.settled", "a", "b"}
+    assert plan.signals == frozenset({"payment.settled", "a", "b"})
     assert plan.referenced == {"call"}
     assert {name for name, node in plan.nodes.items() if node.repeats} == {"around", "nap"}
     assert not plan.nodes["call"].is_pure

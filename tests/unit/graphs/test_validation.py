@@ -555,6 +555,52 @@ def test_references_in_conditions() -> None:
     assert issues[0][1].startswith("/nodes/1/config/if")
 
 
+@pytest.mark.parametrize(
+    ("comparison", "is_wrong"),
+    [
+        ({"ref": "input.n", "op": "gt", "value": 3}, False),
+        ({"ref": "input.n", "op": "gt", "value": "3"}, True),
+        ({"ref": "input.n", "op": "eq", "value": "3"}, True),
+        ({"ref": "input.n", "op": "eq", "value": None}, False),
+        ({"ref": "input.n", "op": "gt", "value": {"ref": "input.s"}}, False),
+        ({"ref": "input.n", "op": "in", "value": ["a"]}, False),
+        ({"ref": "input.n", "op": "starts_with", "value": "a"}, True),
+        ({"ref": "input.n", "op": "contains", "value": 1}, True),
+        ({"ref": "input.s", "op": "contains", "value": "a"}, False),
+        ({"ref": "input.s", "op": "starts_with", "value": "a"}, False),
+        ({"ref": "input.s", "op": "starts_with", "value": 1}, True),
+        ({"ref": "input.s", "op": "lt", "value": True}, True),
+        ({"ref": "input.list", "op": "contains", "value": 1}, False),
+        ({"ref": "input.list[0]", "op": "gt", "value": "a"}, True),
+        ({"ref": "input.any", "op": "gt", "value": 1}, False),
+        ({"ref": "input.maybe", "op": "gt", "value": "1"}, False),
+        ({"ref": "input.n", "op": "is_null"}, False),
+        ({"ref": "steps.q.output.total", "op": "gte", "value": "1000"}, True),
+        ({"ref": "state.quote.total", "op": "gte", "value": "1000"}, True),
+        ({"ref": "instance.id", "op": "gte", "value": 1000}, False),
+    ],
+    ids=str,
+)
+def test_comparisons_with_literals(comparison: JsonObject, is_wrong: bool) -> None:
+    raw = document(
+        {"id": "q", "type": "test.quote", "save": {"key": "quote"}},
+        {"id": "a", "type": "condition", "config": {"if": {"all": [{"not": comparison}]}}},
+        edges=["start q", "q a", "a true done", "a false done"],
+    )
+    kinds: JsonObject = {
+        "n": {"type": "integer"},
+        "s": {"type": "string"},
+        "any": {},
+        "maybe": {"type": ["null", "number"]},
+    }
+    inputs: JsonObject = {**kinds, "list": {"type": "array", "items": {"type": "number"}}}
+    trigger: JsonObject = {"id": "start", "type": "trigger", "config": {"on": "manual", "inputs": inputs}}
+    nodes = raw["nodes"]
+    assert isinstance(nodes, list)
+    nodes[0] = trigger
+    assert found(raw) == ([("type_mismatch", "/nodes/2/config/if/all/0/not/value")] if is_wrong else [])
+
+
 def test_a_loop_that_is_read_outside() -> None:
     nodes: list[JsonObject] = [
         {"id": "fork", "type": "condition", "config": {"if": {"all": []}}},
