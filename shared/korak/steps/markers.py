@@ -23,5 +23,5 @@ Duration: TypeAlias = Annotated[Any, WithJsonSchema({"$ref": "#/$defs/duration"}
 NodeId: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "node-id"})]
 """The id of another node."""
 
-Secret: TypeAlias = Annotated[str, WithJsonSchema({"$ref": "#/$defs/value", "x-korak-secret": True})]
+Secret: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "x-korak-secret": True})]
 """A text that may be, or hold, a secret: `{"secret": "name"}` or a template with `${secret.name}`."""

@@ -43,15 +43,14 @@ class Registry:
         """
         made = _make(given)
         known = self._types.get(made.key, {}).get(made.version)
-        if known is None:
-            check(made)
-            self._types.setdefault(made.key, {})[made.version] = made
-            return made
-        if _identify(known) is _identify(made):
+        if known is not None and _identify(known) is _identify(made):
             return known
-        raise DuplicateStepType(
-            message=f"{_name(made)}: {made.key} is {_name(known)} already, version {made.version} too"
-        )
+        check(made)
+        if known is not None:
+            message = f"{_name(made)}: {made.key} is {_name(known)} already, in version {made.version}"
+            raise DuplicateStepType(message=message)
+        self._types.setdefault(made.key, {})[made.version] = made
+        return made
 
     def get(self, key: str, version: int | None = None) -> StepType | None:
         """The type, the newest version of it unless one is named; None where this process lacks it."""

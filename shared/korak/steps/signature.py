@@ -148,12 +148,10 @@ def _read_parameter(
 
 
 def _lift_secret(schema: JsonObject) -> JsonObject:
-    """A secret that may be left out is still a secret."""
+    """The mark of a secret that may be left out, seen from the member."""
     members = schema.get("anyOf")
-    for member in members if isinstance(members, list) else ():
-        if isinstance(member, dict) and SECRET_MARK in member:
-            return member
-    return schema
+    is_secret = isinstance(members, list) and any(isinstance(each, dict) and SECRET_MARK in each for each in members)
+    return {**schema, SECRET_MARK: True} if is_secret else schema
 
 
 def _compose(parameters: Mapping[str, Parameter], definitions: JsonObject, *, takes_others: bool) -> JsonObject:

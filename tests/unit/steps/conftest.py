@@ -13,7 +13,7 @@ class Alone:
     """The scope of a node with nothing around it."""
 
     node = "n"
-    inputs: Mapping[str, Json] = {}  # noqa: RUF012
+    inputs: Mapping[str, Json] = {}
 
     def is_ancestor(self, node: str) -> bool:
         return False

@@ -23,6 +23,12 @@ class Plain(StepType):
         return StepResult.complete()
 
 
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"key": {"type": "string", "x-korak-secret": True}, "id": {"type": "string"}},
+}
+
+
 class Full(StepType):
     key = "acme.full"
     version = 2
@@ -32,10 +38,7 @@ class Full(StepType):
     retry = Retry(5, [10, "PT1M", timedelta(minutes=5)])
     timeout = timedelta(minutes=2)
     isolation = "process"
-    config_schema: JsonObject = {
-        "type": "object",
-        "properties": {"key": {"type": "string", "x-korak-secret": True}, "id": {"type": "string"}},
-    }
+    config_schema = SCHEMA
 
     def outcomes(self, config: JsonObject) -> Sequence[Outcome]:
         return [Outcome("signed", label="Signed"), Outcome("later", required=False)]
@@ -63,7 +66,8 @@ def test_the_defaults_of_13_2() -> None:
     assert contract.has_side_effects
     assert contract.can_fail
     assert (contract.output_schema, contract.ability, contract.retry, contract.timeout) == (None, None, None, None)
-    assert not (contract.is_pure or contract.supports_escalations or contract.has_cancel_hook or contract.waits)
+    flags = (contract.is_pure, contract.supports_escalations, contract.has_cancel_hook, contract.waits)
+    assert flags == (False, False, False, False)
 
 
 def test_st_1_one_class_says_everything() -> None:

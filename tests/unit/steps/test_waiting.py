@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korak.model import JsonObject, SignalKind, WaitKind
+from korak.model import Json, JsonObject, SignalKind, WaitKind
 from korak.steps.builtin.delay import Delay
 from korak.steps.builtin.wait import WaitStep
 from korak.steps.pure import Completed, Failed, Parked
@@ -164,7 +164,7 @@ def test_a_condition_that_holds_at_entry_does_not_park() -> None:
 @pytest.mark.parametrize(
     ("written", "poll"), [({}, 900.0), ({"poll": "PT5M"}, "PT5M"), ({"poll": 5}, 60.0), ({"poll": "PT1M"}, "PT1M")]
 )
-def test_wt_3_a_condition_is_looked_at_at_most_every_minute(written: JsonObject, poll: object) -> None:
+def test_wt_3_a_condition_is_looked_at_at_most_every_minute(written: JsonObject, poll: Json) -> None:
     items = park({"condition": CONDITION, **written}, state={"ready": False})
     assert items == (WaitItem(WaitKind.CONDITION, condition=CONDITION, poll=poll),)
 

@@ -78,7 +78,7 @@ class Webhook(StepType):
     category = "integration"
     config_schema = shapes.shape(
         {
-            "url": {**shapes.VALUE, "title": "URL", SECRET_MARK: True},
+            "url": {"title": "URL", "type": "string", "minLength": 1, SECRET_MARK: True},
             "method": {"title": "Method", "enum": list(METHODS), "default": "POST"},
             "headers": {
                 "title": "Headers",

@@ -1,0 +1,191 @@
+"""The registry: what can be registered, and what is found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from korak.errors import DuplicateStepType, InvalidStepType
+from korak.graphs.schemas import check_schema
+from korak.model import JsonObject
+from korak.steps import builtin
+from korak.steps.contract import Outcome, StepContext, StepResult, StepType
+from korak.steps.function import get_step_type, step
+from korak.steps.registry import Registry
+from tests.unit.steps import samples
+
+
+def a_type(**members: Any) -> type[StepType]:
+    async def handle(self: StepType, ctx: StepContext) -> StepResult:
+        return StepResult.complete()
+
+    return type("Made", (StepType,), {"key": "acme.made", "handle": handle, **members})
+
+
+def test_the_built_in_types_are_always_there() -> None:
+    registry = Registry()
+    assert [contract.key for contract in registry.list_contracts()] == sorted(
+        ["trigger", "condition", "branch", "set_field", "delay", "wait", "loop", "end", "webhook"]
+    )
+    assert builtin.PURE.keys() == {contract.key for contract in registry.list_contracts() if contract.is_pure}
+
+
+@pytest.mark.parametrize("made", builtin.list_types(), ids=lambda made: made.key)
+def test_the_built_in_schemas_are_in_the_subset(made: StepType) -> None:
+    assert check_schema(made.config_schema) == []
+    assert made.output_schema is None or check_schema(made.output_schema) == []
+    assert made.label
+    assert made.key in builtin.RESERVED
+
+
+def test_st_2_a_key_of_one_s_own_has_a_dot() -> None:
+    for key in ["plain", "trigger", "approval", ".x", "x.", "a b.c", "", "a..b", "x." + "y" * 200]:
+        with pytest.raises(InvalidStepType, match="key"):
+            Registry().add(a_type(key=key))
+    assert Registry().add(a_type(key="app.Send_mail-2")).key == "app.Send_mail-2"
+
+
+def test_st_3_the_same_class_again_changes_nothing() -> None:
+    registry = Registry()
+    first = registry.add(samples.AskSignature)
+    assert registry.add(samples.AskSignature) is first
+    assert registry.add(samples.price) is registry.add(samples.price)
+
+
+def test_st_3_another_class_with_the_key_is_refused() -> None:
+    registry = Registry()
+    registry.add(samples.price)
+    with pytest.raises(DuplicateStepType, match=r"shop\.price is price already"):
+        registry.add(a_type(key="shop.price"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "keyword"),
+    [
+        ({"type": "object", "if": {}}, "if"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/x"}}}, "ref"),
+        ({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)"}}}, "pattern"),
+        ({"type": "array"}, "type"),
+    ],
+)
+def test_st_3_a_bad_schema_is_refused_by_its_keyword(schema: JsonObject, keyword: str) -> None:
+    with pytest.raises(InvalidStepType, match=keyword):
+        Registry().add(a_type(config_schema=schema))
+
+
+def test_st_4_a_late_registration_counts() -> None:
+    registry = Registry()
+    assert registry.get("shop.price") is None
+    assert registry.get_contract("shop.price") is None
+    registry.add(samples.price)
+    assert registry.get("shop.price") is get_step_type(samples.price)
+    assert registry.get_contract("shop.price") is not None
+
+
+def test_versions_stand_side_by_side() -> None:
+    registry = Registry()
+    one, two = registry.add(a_type()), registry.add(a_type(version=2))
+    assert (registry.get("acme.made"), registry.get("acme.made", 1), registry.get("acme.made", 2)) == (two, one, two)
+    assert registry.get("acme.made", 3) is None
+    assert [made.version for made in registry.list_types() if made.key == "acme.made"] == [1, 2]
+
+
+def test_a_type_needs_a_handler() -> None:
+    with pytest.raises(InvalidStepType, match="handle"):
+        Registry().add(type("Empty", (StepType,), {"key": "acme.empty"}))
+
+
+def test_all_of_a_type_is_async_or_nothing() -> None:
+    def cancel(self: StepType, ctx: Any) -> None: ...
+
+    with pytest.raises(InvalidStepType, match="async"):
+        Registry().add(a_type(cancel=cancel))
+
+
+@pytest.mark.parametrize("keys", [["error"], ["a b"], ["x" * 33], ["a", "a"], [""]])
+def test_an_outcome_can_be_connected(keys: list[str]) -> None:
+    def outcomes(self: StepType, config: JsonObject) -> list[Outcome]:
+        return [Outcome(key) for key in keys]
+
+    with pytest.raises(InvalidStepType, match="outcome"):
+        Registry().add(a_type(outcomes=outcomes))
+
+
+def test_outcomes_that_need_a_config_are_left_to_publish() -> None:
+    def outcomes(self: StepType, config: JsonObject) -> list[Outcome]:
+        return [Outcome(str(config["way"]))]
+
+    Registry().add(a_type(outcomes=outcomes))
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", None])
+def test_a_version_is_a_number_from_1(version: Any) -> None:
+    with pytest.raises(InvalidStepType, match="version"):
+        Registry().add(a_type(version=version))
+
+
+@pytest.mark.parametrize("given", [print, 3, object(), StepType])
+def test_what_is_no_step_type_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidStepType):
+        Registry().add(given)
+
+
+def test_a_module_s_types_are_found() -> None:
+    registry = Registry(())
+    registry.load([samples.__name__])
+    assert [made.key for made in registry.list_types()] == [
+        "acme.ask_signature",
+        *("shop.everything", "shop.marked", "shop.open", "shop.price", "shop.ship", "shop.sign"),
+    ]
+
+
+def test_a_type_that_is_imported_elsewhere_is_the_same_one() -> None:
+    again = ModuleType("again")
+    again.price, again.AskSignature, again.StepType = samples.price, samples.AskSignature, StepType  # type: ignore[attr-defined]  # a module made by hand
+    registry = Registry(())
+    registry.load([samples.__name__])
+    registry.load_module(again)
+    assert len(registry.list_types()) == 7
+
+
+def test_a_module_that_is_not_there_is_named() -> None:
+    with pytest.raises(InvalidStepType, match=r"no module nowhere\.steps"):
+        Registry().load(["nowhere.steps"])
+
+
+def test_a_module_that_lacks_another_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_steps.py").write_text("import nowhere_else\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="nowhere_else"):
+        Registry().load(["broken_steps"])
+    sys.modules.pop("broken_steps", None)
+
+
+def test_installed_packages_name_their_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "shop_steps-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-steps\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[korak.steps]\nshop = installed_steps\nsign = installed_steps:Sign\n")
+    (tmp_path / "installed_steps.py").write_text(
+        "from korak.steps.contract import StepType\n"
+        "class Sign(StepType):\n    key = 'installed.sign'\n    def handle(self, ctx): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry(())
+    registry.load_installed()
+    assert [made.key for made in registry.list_types()] == ["installed.sign"]
+    sys.modules.pop("installed_steps", None)
+
+
+def test_two_functions_with_one_key_are_two_types() -> None:
+    @step("shop.price")
+    def other(ctx: Any) -> None: ...
+
+    registry = Registry()
+    registry.add(samples.price)
+    with pytest.raises(DuplicateStepType):
+        registry.add(other)
