@@ -50,13 +50,13 @@ class Run(FormatChecker):
         super().__init__(formats=())
         self.root = root
         self.secrets = secrets
-        self.checks = 0
+        self.spent = 0
         self.descents = 0
 
     def spend(self) -> None:
         """Count one keyword. Raises Unbounded."""
-        self.checks += 1
-        if self.checks > MAX_CHECKS:
+        self.spent += 1
+        if self.spent > MAX_CHECKS:
             raise Unbounded("checks", MAX_CHECKS)
 
     def get_form(self, instance: Any) -> str | None:
@@ -75,7 +75,7 @@ def _bounded(name: str, function: Keyword) -> Keyword:
         run: Run = validator.format_checker
         run.spend()
         form = run.get_form(instance)
-        if form == "literal":
+        if form == "literal" and name not in _COMBINING:
             return function(validator, expected, instance["literal"], schema)
         if form is not None and name not in _COMBINING:
             return _check_form(form, expected) if name == "type" else ()
@@ -166,13 +166,14 @@ def _check_korak_form(validator: Any, expected: Any, instance: Any, schema: Any)
     """A condition or duration as it is written; a form in a duration's place gives one. A value may be anything."""
     run: Run = validator.format_checker
     run.spend()
+    form = run.get_form(instance)
     try:
-        if expected == "condition" and not isinstance(instance, bool):
+        if expected == "condition":
             compile_condition(instance)
-        elif expected == "duration" and run.get_form(instance) is None:
-            compile_duration(instance)
+        elif expected == "duration" and form in (None, "literal"):
+            compile_duration(instance if form is None else instance["literal"])
     except Malformed as error:
-        yield ValidationError(error.message, cause=error, path=())
+        yield ValidationError(error.message, cause=error)
 
 
 _OWN: Final[dict[str, Keyword]] = {
@@ -191,10 +192,11 @@ _KEPT: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 )
 _KEYWORDS: Final[dict[str, Keyword]] = {name: Draft202012Validator.VALIDATORS[name] for name in _KEPT} | _OWN
+_BOUNDED: Final[dict[str, Any]] = {name: _bounded(name, function) for name, function in _KEYWORDS.items()}
 
 Validator: Final[Any] = validators.create(
     meta_schema=Draft202012Validator.META_SCHEMA,
-    validators={name: _bounded(name, function) for name, function in _KEYWORDS.items()} | {FORM: _check_korak_form},
+    validators=_BOUNDED | {FORM: _check_korak_form},
     type_checker=Draft202012Validator.TYPE_CHECKER,
 )
 """jsonschema's validator class of the dialect; it is given a `Run` as its format checker."""

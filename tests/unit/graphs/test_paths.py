@@ -34,10 +34,33 @@ def test_parses(text: str, path: paths.Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".a", "1a", "a.", "a..b", "a.1", "a[", "a[-1]", "a[x]", "a['b']", 'a["b]', "a b", " a", "a\n", "a[1234567890]",
-     'a["\\q"]', 'a["\\ud800"]', "a" * 513, "a" + ".b" * 64, 5, None, ["a"], "é"],
+    [
+        "",
+        ".a",
+        "1a",
+        "a.",
+        "a..b",
+        "a.1",
+        "a[",
+        "a[-1]",
+        "a[x]",
+        "a['b']",
+        'a["b]',
+        "a b",
+        " a",
+        "a\n",
+        "a[1234567890]",
+        'a["\\q"]',
+        'a["\\ud800"]',
+        "a" * 513,
+        "a" + ".b" * 64,
+        5,
+        None,
+        ["a"],
+        "é",
+    ],
     ids=lambda text: ascii(text)[:20],
-)  # fmt: skip
+)
 def test_refuses(text: object) -> None:
     with pytest.raises(Malformed) as caught:
         paths.parse(text)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from korak.errors import KorakError
-from korak.graphs import instants, paths, patterns
-from korak.graphs.cel.frame import Failure, Frame, Node
+from korak.graphs import patterns
+from korak.graphs.cel.frame import Failure, Node
 from korak.graphs.cel.functions import FUNCTIONS, METHODS
 from korak.graphs.cel.macros import MACROS, Macro, as_bool
-from korak.graphs.cel.operators import BY_RULE, check_number, name_of, negate
+from korak.graphs.cel.nodes import as_key, connect, get, is_there, read
+from korak.graphs.cel.operators import BY_RULE, check_number, negate
 from korak.graphs.cel.parsing import Source, malformed
-from korak.graphs.paths import MISSING, ROOTS, MissingValue, Path
+from korak.graphs.paths import ROOTS, Path
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -106,20 +107,19 @@ class _Compiler:
         return lambda frame: then(frame) if as_bool(test(frame)) else otherwise(frame)
 
     def _or(self, tree: Syntax) -> Node:
-        return _connect(self._operands(tree), decisive=True)
+        return connect(self._operands(tree), decisive=True)
 
     def _and(self, tree: Syntax) -> Node:
-        return _connect(self._operands(tree), decisive=False)
+        return connect(self._operands(tree), decisive=False)
 
     def _operands(self, tree: Syntax) -> tuple[Node, ...]:
         """The operands of a chain of one operator, so that a long chain isn't a deep one."""
-        operands: list[Node] = []
+        operands: list[Syntax] = []
         rest = tree
         while rest.data == tree.data and len(rest.children) == 2:
-            operands.append(self._compile(_tree(rest.children[1])))
+            operands.append(_tree(rest.children[1]))
             rest = _tree(rest.children[0])
-        operands.append(self._compile(rest))
-        return tuple(reversed(operands))
+        return tuple(self._compile(operand) for operand in (rest, *reversed(operands)))
 
     def _binary(self, tree: Syntax) -> Node:
         head, tail = _tree(tree.children[0]), _tree(tree.children[1])
@@ -137,15 +137,15 @@ class _Compiler:
         path = self._get_path(tree)
         if path is not None:
             self._reads[path] = None
-            return _read(path)
+            return read(path)
         if tree.data == "ident":
             return self._variable(str(tree.children[0]))
         target = self._compile(_tree(tree.children[0]))
         if tree.data == "member_dot":
             name = str(tree.children[1])
-            return lambda frame: _get(target(frame), name)
+            return lambda frame: get(target(frame), name)
         index = self._compile(_tree(tree.children[1]))
-        return lambda frame: _get(target(frame), index(frame))
+        return lambda frame: get(target(frame), index(frame))
 
     def _variable(self, name: str) -> Node:
         slot = self._variables.get(name)
@@ -209,7 +209,7 @@ class _Compiler:
         if path is not None:
             self._tests[path] = None
         member = self._compile(tree)
-        return lambda frame: _is_there(frame, member)
+        return lambda frame: is_there(frame, member)
 
     def _macro(self, name: str, target: Syntax, arguments: list[Syntax]) -> Node:
         run, counts = MACROS[name]
@@ -251,69 +251,7 @@ class _Compiler:
     def _map(self, tree: Syntax) -> Node:
         inits = [self._compile(_tree(child)) for child in _tree(tree.children[0]).children] if tree.children else []
         pairs = tuple(zip(inits[::2], inits[1::2], strict=True))
-        return lambda frame: {_key(key(frame)): value(frame) for key, value in pairs}
-
-
-def _connect(operands: tuple[Node, ...], *, decisive: bool) -> Node:
-    """`||` (decisive: true) or `&&` (false): an error counts only where no other operand decides."""
-
-    def connect(frame: Frame) -> bool:
-        failure: Failure | MissingValue | None = None
-        for operand in operands:
-            try:
-                if as_bool(operand(frame)) is decisive:
-                    return decisive
-            except (Failure, MissingValue) as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
-        return not decisive
-
-    return connect
-
-
-def _read(path: Path) -> Node:
-    text = paths.render(path)
-
-    def read(frame: Frame) -> Any:
-        found = paths.lookup(path, frame.roots)
-        if found is MISSING:
-            raise MissingValue(text)
-        return found
-
-    def read_now(frame: Frame) -> Any:
-        now = read(frame)
-        return (isinstance(now, str) and instants.parse(now)) or now
-
-    return read_now if path == ("now",) else read
-
-
-def _get(value: Any, key: Any) -> Any:
-    if type(key) is float and key.is_integer():
-        key = int(key)
-    if type(value) is dict and type(key) is str:
-        if key in value:
-            return value[key]
-    elif type(value) is list and type(key) is int:
-        if 0 <= key < len(value):
-            return value[key]
-    elif value is not None:
-        raise Failure(f"{name_of(value)} has no member by {name_of(key)}")
-    raise MissingValue(str(key)[:100])
-
-
-def _is_there(frame: Frame, member: Node) -> bool:
-    try:
-        member(frame)
-    except MissingValue:
-        return False
-    return True
-
-
-def _key(value: Any) -> str:
-    if type(value) is not str:
-        raise Failure("the key of a map is a string")
-    return value
+        return lambda frame: {as_key(key(frame)): value(frame) for key, value in pairs}
 
 
 def _read_number(token: Token) -> float:

@@ -43,12 +43,15 @@ class Frame:
             self._weigh_members(value)
 
     def _weigh_members(self, value: Any) -> None:
-        pending = [value]
+        pending: list[Any] = [value]
         while pending:
             inner = pending.pop()
-            if type(inner) is list or type(inner) is dict:
+            if type(inner) is list:
                 self.spend(len(inner))
-                pending.extend(inner if type(inner) is list else inner.values())
+                pending.extend(inner)
+            elif type(inner) is dict:
+                self.spend(len(inner))
+                pending.extend(inner.values())
             elif type(inner) is str:
                 self.spend(len(inner) >> 8)
 
