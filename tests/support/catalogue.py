@@ -140,6 +140,7 @@ OWN = (
     contract("test.ask", "approved", waits=True, supports_escalations=True),
     contract("test.versioned"),
     contract("test.versioned", "next", "other", version=2),
+    contract("test.odd", config={"type": "object", "if": {}}),
     contract("test.rude", validate=_break),
     TypeContract("test.lost", 1, "Lost", {"type": "object"}, _break),
 )

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 from korak.errors import Invalid
 from korak.graphs import hygiene
 from korak.graphs.document import NEXT, SCHEMA, TRIGGER
+from korak.graphs.paths import MISSING
 from korak.graphs.shape import check_values
 from korak.model import Json, JsonObject
 
@@ -25,9 +26,9 @@ def graph(key: str, name: str | None = None) -> GraphBuilder:
     return GraphBuilder(key, name)
 
 
-def ref(path: str, **default: Any) -> JsonObject:
+def ref(path: str, default: Any = MISSING) -> JsonObject:
     """The value form that reads a path: `ref("input.order_id")`, `ref("state.total", default=0)`."""
-    return {"ref": path, **default}
+    return {"ref": path} if default is MISSING else {"ref": path, "default": default}
 
 
 class GraphBuilder:

@@ -8,7 +8,7 @@ from korak.graphs import hygiene
 from korak.model import Json, JsonObject
 
 
-def get_checksum(document: JsonObject) -> str:
+def checksum(document: JsonObject) -> str:
     """SHA-256, in hex, over the canonical JSON of nodes (by id, without positions), edges and settings.
 
     Drafts have one too, so the form need not be right; that it is JSON must have been checked (`korak.graphs.hygiene`).

@@ -7,9 +7,10 @@ from typing import TypeAlias
 
 from korak.graphs import paths
 from korak.graphs.conditions import compile_condition
+from korak.graphs.forms import LiteralValue, ObjectValue, Value
 from korak.graphs.paths import Malformed, Reference
 from korak.graphs.references import find_conditions, set_aside_conditions
-from korak.graphs.values import LiteralValue, ObjectValue, Value, compile_value
+from korak.graphs.values import compile_value
 from korak.model import Json, JsonObject
 
 Read: TypeAlias = Reference | Malformed

@@ -22,13 +22,11 @@ from korak.model import Json, JsonObject
 CONTAINERS: Mapping[str, str] = {"parallel": "branches", "for_each": "body", "scope": "body"}
 
 
-def check_type(node: Node, catalogue: Catalogue) -> Iterator[Issue]:
-    """Whether the type is known, in the version that is asked for."""
-    if catalogue.get_contract(node.type, node.type_version) is None:
-        is_known = catalogue.get_contract(node.type) is not None
-        name = f"{node.type} version {node.type_version}" if is_known else node.type
-        pointer = f"{node.pointer}/{'type_version' if is_known else 'type'}"
-        yield Issue("unknown_type", pointer, {"type": name}, node.id)
+def get_unknown_type(node: Node, catalogue: Catalogue) -> Issue:
+    """What to say of a type that isn't there, or not in the version that is asked for."""
+    is_known = catalogue.get_contract(node.type) is not None
+    name = f"{node.type} version {node.type_version}" if is_known else node.type
+    return Issue("unknown_type", f"{node.pointer}/{'type_version' if is_known else 'type'}", {"type": name}, node.id)
 
 
 def check_config(node: Node, schema: Schema) -> Iterator[Issue]:

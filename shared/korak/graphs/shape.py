@@ -89,17 +89,21 @@ def check_values(document: Json, max_bytes: int, max_depth: int = hygiene.MAX_DE
     pending: list[tuple[object, int]] = [(document, 0)]
     while pending:
         value, depth = pending.pop()
-        left -= 1 + (len(value) if isinstance(value, str) else 0)
+        left -= _measure(value)
         if isinstance(value, (dict, list)):
             if depth >= max_depth:
                 return Issue("invalid_json", "", {"why": f"it is nested more than {max_depth} deep"})
-            if len(value) <= left:
+            left -= sum(map(_measure, value)) if isinstance(value, dict) and len(value) <= left else len(value)
+            if left >= 0:
                 pending.extend((member, depth + 1) for member in (value.values() if isinstance(value, dict) else value))
-            else:
-                left = -1
         if left < 0:
             return _too_large("max_bytes", max_bytes + 1, max_bytes)
     return None
+
+
+def _measure(value: object) -> int:
+    """The least bytes that a key, a string or anything else takes."""
+    return 1 + len(value) if isinstance(value, str) else 1
 
 
 def _too_large(name: str, actual: int, limit: int, pointer: str = "") -> Issue:

@@ -9,7 +9,7 @@ from korak.errors import Issue
 from korak.graphs import configs, rules, shape
 from korak.graphs.ancestry import Ancestry
 from korak.graphs.contracts import Catalogue, TypeContract
-from korak.graphs.document import Graph, GraphLimits
+from korak.graphs.document import Graph, GraphLimits, Node
 from korak.graphs.examining import Examined
 from korak.graphs.governing import check_inputs, check_settings
 from korak.graphs.inputs import get_input_schema
@@ -42,7 +42,7 @@ def validate(document: Json, catalogue: Catalogue, limits: GraphLimits | None = 
     graph, issues = shape.read(document, limits)
     if graph is None:
         return Report(tuple(issues))
-    found = {(issue.code, issue.pointer): issue for issue in _check(graph, catalogue, limits)}
+    found = {(issue.code, issue.pointer, issue.message): issue for issue in _check(graph, catalogue, limits)}
     return Report(
         tuple(issue for issue in found.values() if not issue.is_warning),
         tuple(issue for issue in found.values() if issue.is_warning),
@@ -52,30 +52,45 @@ def validate(document: Json, catalogue: Catalogue, limits: GraphLimits | None = 
 def _check(graph: Graph, catalogue: Catalogue, limits: GraphLimits) -> Iterator[Issue]:
     contracts: dict[str, TypeContract] = {}
     outcomes: dict[str, Mapping[str, bool]] = {}
-    sound: set[str] = set()
-    schemas: dict[tuple[str, int], Schema] = {}
+    schemas = _Schemas()
     for node in graph.nodes.values():
-        yield from rules.check_type(node, catalogue)
         contract = catalogue.get_contract(node.type, node.type_version)
         if contract is None:
+            yield rules.get_unknown_type(node, catalogue)
             continue
         contracts[node.id] = contract
-        name = (contract.key, contract.version)
-        if name not in schemas:
-            schemas[name] = compile_schema(contract.config_schema)
-        issues = list(rules.check_config(node, schemas[name]))
+        issues = list(schemas.check(node, contract))
         yield from issues
-        if not issues:
-            sound.add(node.id)
-            known = rules.get_outcomes(node, contract)
-            if known is not None:
-                outcomes[node.id] = known
+        if not issues and (known := rules.get_outcomes(node, contract)) is not None:
+            outcomes[node.id] = known
     inputs, issues = _read_inputs(graph)
     yield from issues
     examined = Examined(graph, limits, contracts, outcomes, inputs, Ancestry(graph))
     yield from check_structure(examined)
     yield from check_settings(graph, limits)
-    yield from _check_nodes(examined, sound)
+    yield from _check_nodes(examined, schemas.sound)
+
+
+class _Schemas:
+    """The config schemas of the types in use, each compiled once, and the nodes whose config fits theirs."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[str, int], Schema] = {}
+        self.sound: set[str] = set()
+
+    def check(self, node: Node, contract: TypeContract) -> Iterator[Issue]:
+        name = (contract.key, contract.version)
+        try:
+            schema = self._compiled.get(name) or compile_schema(contract.config_schema)
+        except Malformed as error:
+            detail = f"The config schema of {node.type} can't be used: {error.message}"
+            yield Issue("invalid_config", f"{node.pointer}/type", {"detail": detail}, node.id)
+            return
+        self._compiled[name] = schema
+        issues = list(rules.check_config(node, schema))
+        yield from issues
+        if not issues:
+            self.sound.add(node.id)
 
 
 def _read_inputs(graph: Graph) -> tuple[JsonObject | None, list[Issue]]:

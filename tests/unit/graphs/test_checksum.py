@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korak.graphs.checksum import get_checksum
+from korak.graphs.checksum import checksum
 from korak.model import JsonObject
 from tests.unit.graphs.test_schema import DESIGN
 
@@ -31,11 +31,11 @@ def rearrange(value: Any, chance: Random) -> Any:
 
 @given(st.randoms(use_true_random=False))
 def test_order_and_positions_do_not_count(chance: Random) -> None:
-    assert get_checksum(rearrange(DESIGN, chance)) == get_checksum(DESIGN)
+    assert checksum(rearrange(DESIGN, chance)) == checksum(DESIGN)
 
 
 def test_what_people_call_it_does_not_count() -> None:
-    assert get_checksum({**DESIGN, "name": "Another", "key": "other"}) == get_checksum(DESIGN)
+    assert checksum({**DESIGN, "name": "Another", "key": "other"}) == checksum(DESIGN)
 
 
 def change(path: list[Any], value: Any) -> JsonObject:
@@ -59,11 +59,11 @@ def change(path: list[Any], value: Any) -> JsonObject:
     ],
 )
 def test_what_it_does_counts(changed: JsonObject) -> None:
-    assert get_checksum(changed) != get_checksum(DESIGN)
+    assert checksum(changed) != checksum(DESIGN)
 
 
 @pytest.mark.parametrize(
     "draft", [{}, {"nodes": 3}, {"nodes": [1, None, {"id": 3}, {"body": 2, "branches": {"a": 1}}]}]
 )
 def test_drafts_of_any_form_have_one(draft: JsonObject) -> None:
-    assert len(get_checksum(draft)) == 64
+    assert len(checksum(draft)) == 64

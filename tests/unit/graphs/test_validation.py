@@ -395,6 +395,10 @@ def test_a_type_that_can_not_tell_its_outcomes() -> None:
     assert found(one({"type": "test.lost"})) == [("invalid_config", "/nodes/1/config")]
 
 
+def test_a_type_whose_schema_can_not_be_used() -> None:
+    assert found(one({"type": "test.odd"})) == [("invalid_config", "/nodes/1/type")]
+
+
 def test_a_node_id_that_is_not_there() -> None:
     assert ("edge_unknown_node", "/nodes/1/config/after") in found(charge({"after": "ghost"}))
 
@@ -535,6 +539,11 @@ def test_a_default_allows_for_a_step_that_may_not_have_run() -> None:
 def test_references_in_templates_and_expressions() -> None:
     assert found(reading({"template": "It is ${steps.b.output.total}"}))[0][0] == "reference_not_ancestor"
     assert found(reading({"cel": "steps.b.output.total + 1"}))[0][0] == "reference_not_ancestor"
+
+
+def test_each_path_of_a_template_is_told() -> None:
+    issues = check(configured({"x": {"template": "${state.a} ${state.b}"}})).issues
+    assert [issue.params["path"] for issue in issues] == ["state.a", "state.b"]
 
 
 def test_an_error_exit_is_a_way() -> None:
