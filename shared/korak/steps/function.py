@@ -82,10 +82,12 @@ class FunctionStep(StepType):
     def __init__(self, function: Callable[..., Any], hooks: Hooks, isolation: Literal["thread", "process"]) -> None:
         self.function = function
         self.signature: Signature = read_signature(function)
-        self.config_schema = self.signature.config_schema
-        self.output_schema = self.signature.output_schema
-        self.label, self.description = _read_docstring(function)
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.config_schema: JsonObject = self.signature.config_schema
+        self.output_schema: JsonObject | None = self.signature.output_schema
+        label, description = _read_docstring(function)
+        self.label: str = label
+        self.description: str | None = description
+        self.is_async: bool = inspect.iscoroutinefunction(function)
         self._isolation = isolation
         self._hooks = hooks
         self._accepted = {

@@ -24,8 +24,8 @@ class Branch(PureType[Cases]):
 
     key = "branch"
     label = "Branch"
-    description = "Goes the way of the first case that holds."
-    config_schema = shapes.shape(
+    description: str | None = "Goes the way of the first case that holds."
+    config_schema: JsonObject = shapes.shape(
         {
             "cases": {
                 "title": "Cases",
@@ -44,7 +44,7 @@ class Branch(PureType[Cases]):
         },
         required=["cases"],
     )
-    output_schema = shapes.shape({"matched": {"type": "string"}}, required=["matched"])
+    output_schema: JsonObject | None = shapes.shape({"matched": {"type": "string"}}, required=["matched"])
 
     def outcomes(self, config: JsonObject) -> Sequence[Outcome]:
         """One a case, and `default`."""

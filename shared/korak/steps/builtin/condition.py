@@ -16,9 +16,9 @@ class ConditionStep(PureType[Condition]):
 
     key = "condition"
     label = "Condition"
-    description = "Goes one way or the other."
-    config_schema = shapes.shape({"if": shapes.titled(shapes.CONDITION, "If")}, required=["if"])
-    output_schema = shapes.shape({"result": {"type": "boolean"}}, required=["result"])
+    description: str | None = "Goes one way or the other."
+    config_schema: JsonObject = shapes.shape({"if": shapes.titled(shapes.CONDITION, "If")}, required=["if"])
+    output_schema: JsonObject | None = shapes.shape({"result": {"type": "boolean"}}, required=["result"])
 
     def outcomes(self, config: JsonObject) -> Sequence[Outcome]:
         """Both must be connected."""

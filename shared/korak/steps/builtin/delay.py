@@ -32,15 +32,17 @@ class Delay(PureType[Pause]):
 
     key = "delay"
     label = "Delay"
-    description = "Waits for a duration or until a time."
+    description: str | None = "Waits for a duration or until a time."
     parks = True
-    config_schema = shapes.shape(
+    config_schema: JsonObject = shapes.shape(
         {
             "for": shapes.titled(shapes.DURATION, "For"),
             "until": shapes.titled(shapes.VALUE, "Until"),
         }
     )
-    output_schema = shapes.shape({"due_at": {"type": "string", "format": "date-time"}}, required=["due_at"])
+    output_schema: JsonObject | None = shapes.shape(
+        {"due_at": {"type": "string", "format": "date-time"}}, required=["due_at"]
+    )
 
     def validate_config(self, config: JsonObject, scope: Scope) -> Sequence[Issue]:
         """One of the two."""

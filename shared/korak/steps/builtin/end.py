@@ -25,15 +25,15 @@ class End(PureType[Ending]):
 
     key = "end"
     label = "End"
-    description = "Ends the workflow with a result."
+    description: str | None = "Ends the workflow with a result."
     can_fail = False
-    config_schema = shapes.shape(
+    config_schema: JsonObject = shapes.shape(
         {
             "result": shapes.titled(shapes.VALUE, "Result"),
             "terminate": {"title": "End the whole workflow from inside a body", "type": "boolean", "default": False},
         }
     )
-    output_schema = shapes.shape({"result": {}})
+    output_schema: JsonObject | None = shapes.shape({"result": {}})
 
     def outcomes(self, config: JsonObject) -> Sequence[Outcome]:
         """None."""

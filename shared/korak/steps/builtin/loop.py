@@ -39,8 +39,8 @@ class Loop(PureType[Rounds]):
 
     key = "loop"
     label = "Loop"
-    description = "Goes round while a condition holds, or once for each item of a list."
-    config_schema = shapes.shape(
+    description: str | None = "Goes round while a condition holds, or once for each item of a list."
+    config_schema: JsonObject = shapes.shape(
         {
             "while": shapes.titled(shapes.CONDITION, "While"),
             "over": shapes.titled(shapes.VALUE, "Items"),
@@ -49,7 +49,7 @@ class Loop(PureType[Rounds]):
         },
         required=["max_iterations"],
     )
-    output_schema = shapes.shape(
+    output_schema: JsonObject | None = shapes.shape(
         {"index": {"type": ["integer", "null"]}, "item": {}, "count": {"type": "integer"}},
         required=["index", "item", "count"],
     )

@@ -29,15 +29,15 @@ class SetField(PureType[Assignment]):
 
     key = "set_field"
     label = "Set field"
-    description = "Writes a value into the state."
-    config_schema = shapes.shape(
+    description: str | None = "Writes a value into the state."
+    config_schema: JsonObject = shapes.shape(
         {
             "field": {"title": "Field", "type": "string", "format": "field-path"},
             "value": shapes.titled(shapes.VALUE, "Value"),
         },
         required=["field", "value"],
     )
-    output_schema = shapes.shape({"old": {}, "new": {}}, required=["old", "new"])
+    output_schema: JsonObject | None = shapes.shape({"old": {}, "new": {}}, required=["old", "new"])
 
     def validate_config(self, config: JsonObject, scope: Scope) -> Sequence[Issue]:
         """Only names below `state` that no engine key takes can be written."""

@@ -34,11 +34,11 @@ class Trigger(StepType):
 
     key = "trigger"
     label = "Trigger"
-    description = "How instances start, and the input a start must bring."
+    description: str | None = "How instances start, and the input a start must bring."
     category = "flow"
     has_side_effects = False
     can_fail = False
-    config_schema = shapes.shape(
+    config_schema: JsonObject = shapes.shape(
         {
             "on": {
                 "title": "Started by",

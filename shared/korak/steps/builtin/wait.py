@@ -51,9 +51,9 @@ class WaitStep(PureType[Waiting]):
 
     key = "wait"
     label = "Wait"
-    description = "Waits for an event, a signal, a condition or a time."
+    description: str | None = "Waits for an event, a signal, a condition or a time."
     parks = True
-    config_schema = shapes.shape(
+    config_schema: JsonObject = shapes.shape(
         {
             "event": shapes.titled(shapes.VALUE, "Event"),
             "signal": shapes.titled(shapes.VALUE, "Signal"),
@@ -69,7 +69,7 @@ class WaitStep(PureType[Waiting]):
             "timeout": shapes.titled(shapes.VALUE, "No longer than"),
         }
     )
-    output_schema = shapes.shape(
+    output_schema: JsonObject | None = shapes.shape(
         {
             "key": {"type": "string"},
             "payload": {},

@@ -74,9 +74,9 @@ class Webhook(StepType):
 
     key = "webhook"
     label = "Webhook"
-    description = "Calls a URL and takes the answer as its output."
+    description: str | None = "Calls a URL and takes the answer as its output."
     category = "integration"
-    config_schema = shapes.shape(
+    config_schema: JsonObject = shapes.shape(
         {
             "url": {"title": "URL", "type": "string", "minLength": 1, SECRET_MARK: True},
             "method": {"title": "Method", "enum": list(METHODS), "default": "POST"},
@@ -97,7 +97,9 @@ class Webhook(StepType):
         },
         required=["url"],
     )
-    output_schema = shapes.shape({"status": {"type": "integer"}, "body": {}}, required=["status", "body"])
+    output_schema: JsonObject | None = shapes.shape(
+        {"status": {"type": "integer"}, "body": {}}, required=["status", "body"]
+    )
 
     def __init__(self, guard: Guard | None = None, *, seconds: float = 30, resolve: Resolve = resolve) -> None:
         self._guard = guard or Guard()
