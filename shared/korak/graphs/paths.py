@@ -135,14 +135,15 @@ def _part(match: re.Match[str], text: str) -> str | int:
 def lookup(path: Path, roots: Roots) -> Json | Missing:
     """What stands at `path`; MISSING where a key or an index isn't there. `now` gives an ISO 8601 string in UTC."""
     value: Any = roots
-    part: Any
     for part in path:
-        if type(part) is str:
+        if isinstance(part, str):
             if not isinstance(value, (dict, Mapping)) or part not in value:
                 return MISSING
-        elif not isinstance(value, list) or part >= len(value):
-            return MISSING
-        value = value[part]
+            value = value[part]
+        else:
+            if not isinstance(value, list) or part >= len(value):
+                return MISSING
+            value = value[part]
     found: Json = instants.render(value) if isinstance(value, datetime) else value
     return found
 
