@@ -22,7 +22,7 @@ def check_settings(graph: Graph, limits: GraphLimits) -> Iterator[Issue]:
     if "timezone" in settings:
         yield from _check_timezone(settings["timezone"])
     for name in DURATIONS:
-        yield from check_duration(settings.get(name), f"/settings/{name}")
+        yield from check_timeout(settings.get(name), f"/settings/{name}")
     yield from check_retry(settings.get("retry"), "/settings/retry", limits)
     yield from _check_limits(cast("JsonObject", settings.get("limits") or {}), limits.run)
     yield from _check_actor(graph)
@@ -49,6 +49,14 @@ def check_duration(raw: Json, pointer: str, node: str | None = None) -> Iterator
         durations.compile_duration(raw)
     except Malformed as error:
         yield error.issue.at(pointer, node=node)
+
+
+def check_timeout(raw: Json, pointer: str, node: str | None = None) -> Iterator[Issue]:
+    """A duration that leaves some time."""
+    issues = list(check_duration(raw, pointer, node))
+    yield from issues
+    if raw is not None and not issues and durations.compile_duration(raw) == durations.Duration():
+        yield Issue("invalid_duration", pointer, {"detail": "A time limit leaves some time."}, node)
 
 
 def check_inputs(trigger: Node) -> Iterator[Issue]:

@@ -11,7 +11,7 @@ from korak.graphs.comparing import check_comparisons
 from korak.graphs.contracts import Catalogue, TypeContract
 from korak.graphs.document import GraphLimits, Node
 from korak.graphs.examining import Examined, NodeScope, list_mapped
-from korak.graphs.governing import check_duration, check_retry
+from korak.graphs.governing import check_retry, check_timeout
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
 from korak.graphs.references import find_conditions, find_node_ids
@@ -51,7 +51,7 @@ def check_node(node: Node, examined: Examined, lookups: Lookups, *, is_sound: bo
         yield from _check_own_rules(node, contract, examined)
         yield from _check_reads(node, contract, examined, lookups)
     yield from _check_members(node, contract)
-    yield from check_duration(node.raw.get("timeout"), f"{node.pointer}/timeout", node.id)
+    yield from check_timeout(node.raw.get("timeout"), f"{node.pointer}/timeout", node.id)
     yield from check_retry(node.raw.get("retry"), f"{node.pointer}/retry", examined.limits, node.id)
     yield from _check_iterations(node, examined.limits)
 

@@ -32,7 +32,7 @@ def graph_schema() -> JsonObject:
 def _build() -> JsonObject:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "https://korak.dev/schema/graph/v1",
+        "$id": "urn:korak:graph:v1",
         "title": "Korak graph",
         "description": "A workflow: nodes that do work, and edges that say what follows which outcome.",
         **_object(
@@ -277,7 +277,7 @@ def _duration() -> JsonObject:
     return {
         "description": 'Seconds, ISO 8601 such as "PT1H30M", {"days": 1}, or business time.',
         "anyOf": [
-            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "number", "minimum": 0},
             {"type": "string", "minLength": 2, "maxLength": 64},
             {"type": "object", "minProperties": 1},
         ],

@@ -104,7 +104,7 @@ def test_form_of_the_document(change: JsonObject, pointer: str) -> None:
         ({"retry": {"backoff": [1]}}, "/nodes/1/retry"),
         ({"retry": {"max_attempts": 0}}, "/nodes/1/retry/max_attempts"),
         ({"retry": {"max_attempts": 2, "jitter": 2}}, "/nodes/1/retry/jitter"),
-        ({"timeout": 0}, "/nodes/1/timeout"),
+        ({"timeout": -1}, "/nodes/1/timeout"),
         ({"priority": "asap"}, "/nodes/1/priority"),
         ({"on_error": [{"codes": [], "outcome": "x"}]}, "/nodes/1/on_error/0/codes"),
         ({"jumps": "all"}, "/nodes/1/jumps"),
@@ -642,6 +642,8 @@ def test_attempts_over_the_cap_are_clamped() -> None:
         (one({"retry": {"max_attempts": 2, "backoff": [1, "soon"]}}), "/nodes/1/retry/backoff/1"),
         (one({"retry": {"max_attempts": 2, "backoff": [-1, 2]}}), "/nodes/1/retry/backoff/0"),
         (one({"timeout": "P"}), "/nodes/1/timeout"),
+        (one({"timeout": 0}), "/nodes/1/timeout"),
+        (one({"timeout": "PT0S"}), "/nodes/1/timeout"),
         (one({"timeout": {"business": "PT1H"}}), "/nodes/1/timeout"),
         (one({}, settings={"execution_timeout": "P1X"}), "/settings/execution_timeout"),
         (one({}, settings={"run_timeout": {"hours": 1}}), "/settings/run_timeout"),
@@ -653,6 +655,10 @@ def test_durations(raw: JsonObject, pointer: str) -> None:
     assert issues
     assert issues[0][1].startswith(pointer)
     assert issues[0][0] in {"invalid_duration", "invalid_config"}
+
+
+def test_a_backoff_may_be_nothing() -> None:
+    assert found(one({"retry": {"max_attempts": 2, "backoff": [0]}})) == []
 
 
 def test_a_timeout_on_a_type_that_waits() -> None:
