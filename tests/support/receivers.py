@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 Answer = Callable[["Received"], bytes]
+
+CERTIFICATE = Path(__file__).parent / "certificates" / "pay.pem"
+"""A certificate of pay.example with its key, its own authority."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,9 @@ def answer(status: int = 200, body: bytes = b"", **headers: str) -> bytes:
 
 
 @asynccontextmanager
-async def receiving(respond: Answer, *, hangs: bool = False) -> AsyncIterator[Receiver]:
+async def receiving(
+    respond: Answer, *, hangs: bool = False, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Receiver]:
     """Listen, and answer each request with what `respond` gives; with `hangs` the connection then stays open."""
     receiver = Receiver()
     ended = asyncio.Event()
@@ -61,7 +68,7 @@ async def receiving(respond: Answer, *, hangs: bool = False) -> AsyncIterator[Re
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
     try:
         yield receiver

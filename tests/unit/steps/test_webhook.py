@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from korak.steps.contract import Complete
 from korak.steps.guard import Guard
 from korak.steps.secrets import Secrets
 from tests.support.entries import NOW, Context
-from tests.support.receivers import Receiver, answer, receiving
+from tests.support.receivers import CERTIFICATE, Receiver, answer, receiving
 
 JSON = {"content_type": "application/json; charset=utf-8"}
 LOCAL = Guard.allowing(["127.0.0.1"])
@@ -238,6 +239,26 @@ async def test_a_second_answer_of_the_resolver_leads_nowhere() -> None:
         error = await fail({"url": url}, webhook=Webhook(LOCAL, resolve=resolve))
     assert error.code == "address_refused"
     assert receiver.connections == 1
+
+
+@pytest.mark.parametrize(("host", "is_trusted"), [("pay.example", True), ("other.example", False)])
+async def test_the_certificate_is_the_name_s_though_the_address_is_called(
+    host: str, is_trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(CERTIFICATE)
+    webhook = Webhook(LOCAL, seconds=5, resolve=resolve)
+    async with receiving(lambda _: answer(), tls=tls) as receiver:
+        url = f"https://{host}:{receiver.port}/"
+        if is_trusted:
+            assert (await call({"url": url}, webhook=webhook)).output["status"] == 200
+        else:
+            assert (await fail({"url": url}, webhook=webhook)).code == "webhook_unavailable"
+    assert len(receiver.requests) == is_trusted
 
 
 async def test_one_closed_address_among_several_is_enough() -> None:

@@ -146,7 +146,7 @@ class Webhook(StepType):
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return httpx.create_ssl_context(trust_env=False)
+        return httpx.create_ssl_context()
 
 
 def read_call(ctx: StepView) -> Call:
