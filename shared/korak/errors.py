@@ -2,6 +2,7 @@
 
     KorakError                      everything that Korak raises
       Problem                       answers a caller; has an HTTP status
+        Unreadable         400      the body isn't JSON at all
         Invalid            422      the input, document or value is wrong
         NotFound           404      not there, or another owner's
         Conflict           409      the state forbids it
@@ -9,7 +10,9 @@
         Unconditional      428      If-Match is missing
         Unauthenticated    401      no credential, or none that is known
         Forbidden          403      the credential may not
+        NotAnswered        405      the address doesn't take the method
         TooLarge           413      the body is over its bound
+        Unsupported        415      the body is of another type than JSON
         Refused            429      a limit on starts holds
         Unavailable        503      nobody is there to answer now
       SettingsError                 internal: a setting is unknown or wrong, the process doesn't start
@@ -37,6 +40,7 @@ from korak.model import Json
 MESSAGES: dict[str, str] = {
     # answers to a caller
     "not_found": "There is no {what} {key} here.",
+    "route_not_found": "Nothing answers at {path}.",
     "definition_not_found": "There is no definition {key} here.",
     "instance_not_found": "There is no instance {key} here.",
     "version_not_found": "Definition {key} has no version {number}.",
@@ -66,6 +70,10 @@ MESSAGES: dict[str, str] = {
     "body_too_large": "The body is over {limit} bytes.",
     "invalid_json": "The body isn't JSON that can be stored: {why}.",
     "invalid_request": "The request is wrong.",
+    "invalid_parameter": "{name} is wrong: {detail}.",
+    "unknown_parameter": "{name} is no parameter of this call.",
+    "not_available": "{what} is not available in this version.",
+    "request_in_progress": "The first request with this Idempotency-Key is not answered yet.",
     "unavailable": "{what} can't be reached now.",
     "internal": "Something went wrong here. It has been logged.",
     # publish
@@ -209,6 +217,13 @@ class Problem(KorakError):
         self.issues = tuple(issues)
 
 
+class Unreadable(Problem):
+    """The body isn't JSON at all."""
+
+    status = 400
+    code = "invalid_json"
+
+
 class Invalid(Problem):
     """The input, document or value is wrong."""
 
@@ -256,6 +271,20 @@ class Forbidden(Problem):
 
     status = 403
     code = "forbidden"
+
+
+class NotAnswered(Problem):
+    """There is something at the address, and it doesn't take the method."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class Unsupported(Problem):
+    """The body is of another type than JSON."""
+
+    status = 415
+    code = "unsupported_media_type"
 
 
 class TooLarge(Problem):
@@ -308,7 +337,12 @@ class StepError(KorakError):
     is_retryable = False
 
     def __init__(
-        self, code: str, message: str | None = None, *, after: timedelta | datetime | float | None = None, **params: Json
+        self,
+        code: str,
+        message: str | None = None,
+        *,
+        after: timedelta | datetime | float | None = None,
+        **params: Json,
     ) -> None:
         super().__init__(code, message, **params)
         self.after = after

@@ -121,8 +121,8 @@ create table workflow_instances (
     constraint winst_owner_check check ((owner_id is null) = (owner_scope = '*'))
 ) with (fillfactor = 50);
 create index winst_rate_idx on workflow_instances (definition_id, created_at);
-create index winst_owner_idx on workflow_instances (owner_scope, id);
-create index winst_definition_idx on workflow_instances (definition_id, id);
+create index winst_owner_idx on workflow_instances (owner_scope, ulid);
+create index winst_definition_idx on workflow_instances (definition_id, ulid);
 create index winst_version_idx on workflow_instances (version_id);
 create index winst_open_idx on workflow_instances (id) where ended_at is null;
 create index winst_deadline_idx on workflow_instances (deadline_at) where ended_at is null and deadline_at is not null;
@@ -254,7 +254,7 @@ create table workflow_waits (
 ) with (fillfactor = 50);
 create index wwait_due_idx on workflow_waits (due_at) where status = 'pending' and due_at is not null and sent_at is null;
 create index wwait_sent_idx on workflow_waits (sent_at) where status = 'pending' and sent_at is not null;
-create index wwait_digest_idx on workflow_waits (match_digest) where status = 'pending' and match_digest is not null;
+create index wwait_digest_idx on workflow_waits (match_digest) where status in ('pending', 'suspended') and match_digest is not null;
 create index wwait_step_idx on workflow_waits (step_run_id);
 create index wwait_instance_idx on workflow_waits (instance_id);
 
@@ -288,6 +288,7 @@ create table workflow_emits (
     payload jsonb not null,
     source_id varchar(191) not null,
     sender jsonb,
+    matched integer not null default 0,
     matched_at timestamptz,
     expires_at timestamptz not null,
     created_at timestamptz not null,

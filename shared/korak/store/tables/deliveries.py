@@ -61,6 +61,7 @@ workflow_emits = Table(
     Column("payload", JSONB, nullable=False),
     Column("source_id", String(191), nullable=False),
     Column("sender", JSONB),
+    Column("matched", Integer, nullable=False, server_default=text("0")),
     Column("matched_at", Moment),
     Column("expires_at", Moment, nullable=False),
     Column("created_at", Moment, nullable=False),

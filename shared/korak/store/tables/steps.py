@@ -147,7 +147,11 @@ workflow_waits = Table(
         postgresql_where=text("status = 'pending' and due_at is not null and sent_at is null"),
     ),
     Index("wwait_sent_idx", "sent_at", postgresql_where=text("status = 'pending' and sent_at is not null")),
-    Index("wwait_digest_idx", "match_digest", postgresql_where=text("status = 'pending' and match_digest is not null")),
+    Index(
+        "wwait_digest_idx",
+        "match_digest",
+        postgresql_where=text("status in ('pending', 'suspended') and match_digest is not null"),
+    ),
     Index("wwait_step_idx", "step_run_id"),
     Index("wwait_instance_idx", "instance_id"),
     postgresql_with={"fillfactor": 50},
