@@ -35,7 +35,7 @@ class Batcher(Generic[Question, Answer]):
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
-        for _, future in self._waiting:
+        for _question, future in self._waiting:
             future.cancel()
 
     async def ask(self, question: Question) -> Answer:
@@ -64,7 +64,7 @@ async def _settle(
         answers = await run([question for question, _ in batch])
     except Exception as error:
         answers = [error] * len(batch)
-    for (_, future), answer in zip(batch, answers, strict=True):
+    for (_question, future), answer in zip(batch, answers, strict=True):
         if future.done():
             continue
         if isinstance(answer, BaseException):

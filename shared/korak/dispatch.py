@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from korak.broker.messages import Message, ResumeStep, RunStep
 from korak.broker.port import Broker
@@ -16,12 +17,28 @@ from korak.store.gates import Gate
 log = logging.getLogger(__name__)
 
 
-class Dispatcher:
-    """Sends what became ready. A message that is lost costs time, never a step: the waker sends again (JB-10)."""
+class Keeper(Protocol):
+    """An engine that claims what it parked itself, without a message."""
 
-    def __init__(self, broker: Broker, gate: Gate) -> None:
+    def wants(self, step: StepRun) -> bool:
+        """Whether it claims this ready step itself."""
+        ...
+
+    def keep(self, steps: Sequence[StepRun]) -> None:
+        """These are committed: claim them."""
+        ...
+
+
+class Dispatcher:
+    """Sends what became ready. A message that is lost costs time, never a step: the waker sends again (JB-10).
+
+    Steps that the `keeper` wants are stamped like sent ones and handed to it instead.
+    """
+
+    def __init__(self, broker: Broker, gate: Gate, keeper: Keeper | None = None) -> None:
         self._broker = broker
         self._gate = gate
+        self._keeper = keeper
 
     async def prepare(self, batch: Iterable[Changes]) -> None:
         """Learn, before a transaction begins, how much room the queues of these changes have."""
@@ -30,20 +47,20 @@ class Dispatcher:
 
     def stamp(self, changes: Changes) -> None:
         """Mark the ready steps that there is room for as sent; the others wait for the releaser."""
-        if self._broker.pulls:
-            return
         for step in changes.ready:
-            if step.sent_at is None and self._gate.take(step.queue):
+            if step.sent_at is None and (self._is_kept(step) or self._may_send(step)):
                 step.sent_at = step.ready_at
+
+    def _is_kept(self, step: StepRun) -> bool:
+        return self._keeper is not None and self._keeper.wants(step)
+
+    def _may_send(self, step: StepRun) -> bool:
+        return not self._broker.pulls and self._gate.take(step.queue)
 
     async def send(self, batch: Iterable[Changes]) -> None:
         """After the commit: nudge for the ready steps, and tell which instances have ended. Never raises."""
         batch = list(batch)
-        ready: dict[str, list[StepRun]] = {}
-        for changes in batch:
-            for step in changes.ready:
-                if self._broker.pulls or step.sent_at is not None:
-                    ready.setdefault(step.queue, []).append(step)
+        ready = self._sort(batch)
         ended = [changes.instance.ulid for changes in batch if changes.is_ended]
         try:
             for queue, steps in ready.items():
@@ -52,6 +69,19 @@ class Dispatcher:
                 await self._broker.publish_ended(ended)
         except TransientError as error:
             log.warning("a nudge was lost: %s", error.message)
+
+    def _sort(self, batch: Iterable[Changes]) -> dict[str, list[StepRun]]:
+        """The ready steps to nudge for, by queue; what the keeper wants is handed to it."""
+        ready: dict[str, list[StepRun]] = {}
+        kept: list[StepRun] = []
+        for step in (step for changes in batch for step in changes.ready):
+            if self._is_kept(step):
+                kept.append(step)
+            elif self._broker.pulls or step.sent_at is not None:
+                ready.setdefault(step.queue, []).append(step)
+        if self._keeper is not None and kept:
+            self._keeper.keep(kept)
+        return ready
 
 
 def get_messages(steps: Sequence[StepRun]) -> list[Message]:

@@ -20,6 +20,7 @@ from korak.core.facts import (
     HandedBack,
     Lost,
     PauseAsked,
+    Refused,
     ResumeAsked,
     RetryAsked,
     Started,
@@ -62,8 +63,12 @@ def _answer(draft: Draft, fact: Fact) -> None:
             _command(draft, fact)
 
 
-def _command(draft: Draft, fact: DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken) -> None:
+def _command(
+    draft: Draft, fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken
+) -> None:
     match fact:
+        case Refused(code, params):
+            failing.refuse(draft, code, params)
         case Broken(code, detail):
             failing.give_up(draft, code, detail)
         case DeadlinePassed():

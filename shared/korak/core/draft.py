@@ -229,11 +229,10 @@ class Draft:
         self._failures.append(failure)
 
     def remember(self, step: StepRun, **what: Json) -> None:
-        """What values read of this visit from now on (`steps.<id>`), if any does."""
-        if step.node_id in self.plan.referenced:
-            if self.ended is self.snapshot.ended:
-                self.ended = dict(self.ended)
-            self.ended[(step.scope_id, step.node_id)] = what
+        """What values and handlers read of this visit from now on (`steps.<id>`)."""
+        if self.ended is self.snapshot.ended:
+            self.ended = dict(self.ended)
+        self.ended[(step.scope_id, step.node_id)] = what
 
     def get_walk(self, part: str) -> JsonObject:
         """A copy of one part of the walk's bookkeeping: `visits` or `loops`, by node."""

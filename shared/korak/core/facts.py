@@ -17,6 +17,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The instance was not accepted: a limit on starts holds. It is kept, failed, as what was refused (LM-3)."""
+
+    code: str
+    params: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     """An engine asks for a queued step, or for a waiting one that something woke."""
 
@@ -123,6 +131,7 @@ class Broken:
 
 Fact: TypeAlias = (
     Started
+    | Refused
     | Freed
     | Broken
     | Claimed

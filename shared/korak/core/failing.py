@@ -138,6 +138,12 @@ def give_up(draft: Draft, code: str, detail: str) -> None:
         fail_instance(draft, code, {"detail": detail}, category=FailureCategory.CONFIGURATION)
 
 
+def refuse(draft: Draft, code: str, params: JsonObject) -> None:
+    """The start isn't accepted: the run is kept as failed, and nothing of it ever lives (LM-3)."""
+    fail_instance(draft, code, params)
+    draft.instance.closed_reason = ClosedReason.REFUSED
+
+
 def close_live(draft: Draft) -> None:
     """Cancel every live attempt and open wait; steps that had begun get their cancel hook (CN-3)."""
     for step in list(draft.steps.values()):

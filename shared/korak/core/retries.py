@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from korak.core import starting, waiting
@@ -17,8 +18,12 @@ from korak.model import ParkedFor, StepRole, StepStatus, WaitKind
 
 
 def get_policy(node: PlannedNode, policy: Policy) -> RetryPolicy:
-    """The policy in force: the node's, settings' or type's, as the plan has chosen; else the engine's (RT-1)."""
-    return node.retry or policy.retry
+    """The policy in force: the node's, settings' or type's, as the plan has chosen; else the engine's (RT-1).
+
+    One that names no back-off takes the engine's.
+    """
+    given = node.retry or policy.retry
+    return given if given.backoff else replace(given, backoff=policy.retry.backoff)
 
 
 def get_max_attempts(retry: RetryPolicy, policy: Policy) -> int:

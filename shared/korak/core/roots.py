@@ -32,6 +32,7 @@ def get_roots(
             "id": instance.ulid,
             "definition": plan.key,
             "owner": None if instance.owner_id is None else instance.owner_scope,
+            "timezone": plan.settings.timezone,
             "started_at": (instance.started_at or now).isoformat(),
         },
         "now": now.isoformat(),

@@ -15,6 +15,7 @@ import asyncpg
 import structlog
 
 from korak.errors import TransientError
+from korak.store.urls import plain
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -83,8 +84,9 @@ class Listening:
 class Channels:
     """The notifier of the Postgres broker (`korak.broker.port.Notifier`): an async context manager."""
 
-    def __init__(self, url: str, schema: str) -> None:
-        self._url = url
+    def __init__(self, url: str, schema: str, *, timeout: float = TIMEOUT) -> None:
+        self._url = plain(url)
+        self._timeout = timeout
         self._schema = schema
         self._connection: asyncpg.Connection | None = None
         self._lost = asyncio.Event()
@@ -101,10 +103,10 @@ class Channels:
         return self._connection is not None and not self._lost.is_set()
 
     async def __aenter__(self) -> Self:
-        """Begins, and waits for the connection, but no longer than `TIMEOUT`."""
+        """Begins, and waits for the connection, but no longer than the timeout."""
         self._task = asyncio.create_task(self._run())
         with suppress(TimeoutError):
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(self._timeout):
                 await self._connected.wait()
         return self
 
@@ -124,9 +126,11 @@ class Channels:
         if connection is None or self._lost.is_set():
             raise TransientError("broker_unavailable", why="not connected")
         try:
-            async with asyncio.timeout(TIMEOUT), self._busy:
+            async with asyncio.timeout(self._timeout), self._busy:
                 await connection.execute(_NOTIFY, channel_name(self._schema, channel), list(payloads))
         except _FAULTS as error:
+            if isinstance(error, TimeoutError):
+                self._lost.set()
             raise TransientError("broker_unavailable", why=str(error) or type(error).__name__) from error
 
     def listen(self, channels: Sequence[str]) -> Listening:
@@ -152,7 +156,7 @@ class Channels:
             return
         unheard = set(listener.names) - {name for other in self._listeners for name in other.names}
         with suppress(*_FAULTS):
-            async with asyncio.timeout(TIMEOUT), self._busy:
+            async with asyncio.timeout(self._timeout), self._busy:
                 for name in unheard:
                     await connection.remove_listener(channel_name(self._schema, name), self._hear)
 
@@ -161,7 +165,7 @@ class Channels:
         while not self._stop.is_set():
             self._lost.clear()
             try:
-                connection = await asyncpg.connect(self._url, timeout=TIMEOUT, command_timeout=TIMEOUT)
+                connection = await asyncpg.connect(self._url, timeout=self._timeout, command_timeout=self._timeout)
             except _FAULTS as error:
                 failures += 1
                 log.warning("channels_unreachable", failures=failures, error=str(error))
@@ -193,18 +197,18 @@ class Channels:
             self._connected.clear()
             with suppress(*_FAULTS):
                 connection.remove_termination_listener(self._terminate)
-                await connection.close(timeout=TIMEOUT)
+                await connection.close(timeout=self._timeout)
 
     async def _beat(self, connection: asyncpg.Connection) -> None:
         try:
             async with asyncio.timeout(HEARTBEAT):
                 await self._lost.wait()
         except TimeoutError:
-            async with asyncio.timeout(TIMEOUT), self._busy:
+            async with asyncio.timeout(self._timeout), self._busy:
                 await connection.execute("SELECT 1")
 
     async def _subscribe(self, connection: asyncpg.Connection, listener: Listening) -> None:
-        async with asyncio.timeout(TIMEOUT), self._busy:
+        async with asyncio.timeout(self._timeout), self._busy:
             for name in listener.names:
                 physical = channel_name(self._schema, name)
                 self._names[physical] = name

@@ -163,6 +163,14 @@ class Hot:
         except TRANSIENT as error:
             raise TransientError("unavailable", what="The database", why=str(error)) from error
 
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Self]:
+        """One statement that is a transaction of its own. TransientError as in `transaction`."""
+        try:
+            yield self
+        except TRANSIENT as error:
+            raise TransientError("unavailable", what="The database", why=str(error)) from error
+
     async def close(self) -> None:
         """Let the connection go."""
         if self._connection is not None:

@@ -67,10 +67,7 @@ async def _load_steps(
 
 
 async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:
-    pairs = [(snapshot.instance.id, node) for snapshot in snapshots.values() for node in snapshot.plan.referenced]
-    if not pairs:
-        return
-    for row in await runner.fetch("ended_load", pair=pairs):
+    for row in await runner.fetch("ended_load", ids=list(snapshots)):
         snapshots[row["instance_id"]].ended[(row["scope_id"], row["node_id"])] = _get_ended(row)
 
 

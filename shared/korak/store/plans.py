@@ -20,6 +20,7 @@ class Plans:
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
         self._plans: OrderedDict[int, Plan] = OrderedDict()
+        self._numbers: dict[int, int] = {}
 
     async def get(self, runner: Runner, version_ids: Iterable[int]) -> dict[int, Plan]:
         """The plans of versions, by id. One whose stored graph can't be read has a plan without nodes."""
@@ -28,12 +29,18 @@ class Plans:
         if missing:
             for row in await runner.fetch("versions_load", ids=missing):
                 self._plans[row["id"]] = compile_version(row)
+                self._numbers[row["id"]] = row["number"]
         found = {version_id: self._plans[version_id] for version_id in wanted}
         for version_id in wanted:
             self._plans.move_to_end(version_id)
         while len(self._plans) > self._kept:
-            self._plans.popitem(last=False)
+            version_id, _ = self._plans.popitem(last=False)
+            self._numbers.pop(version_id, None)
         return found
+
+    def get_number(self, version_id: int) -> int:
+        """The number of a version that was loaded here."""
+        return self._numbers.get(version_id, 0)
 
 
 def compile_version(row: Mapping[str, Any]) -> Plan:

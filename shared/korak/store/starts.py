@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
-from korak.core.facts import Started
+from korak.core.facts import Refused, Started
 from korak.core.opening import Opening, open_instance
 from korak.core.snapshot import Policy
+from korak.store import rates
 from korak.store.applying import apply
 from korak.store.database import Runner
+from korak.store.rates import Refusal
 from korak.store.sealing import Ids, seal
+from korak.store.transacting import Stamper
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a start came to: the instance's ULID, whether this call made it, and whether a repeat had another body."""
+    """What a start came to: the instance's ULID, whether this call made it, and whether a repeat had another body.
+
+    A refused start has made an instance too, a failed one, and its key is free (LM-3, ID-10).
+    """
 
     ulid: str
     is_created: bool
     has_other_body: bool = False
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +41,54 @@ class StartBatch:
 
 
 class Starter:
-    """Starts instances under the engine's policy. `ttl` is how long a start key is known."""
+    """Starts instances under the engine's policy. `ttl` is how long a start key is known.
 
-    def __init__(self, policy: Policy, ids: Ids, ttl: timedelta) -> None:
+    The `stamper` marks the steps that will be sent after the commit; without one they are left to the releaser.
+    """
+
+    def __init__(self, policy: Policy, ids: Ids, ttl: timedelta, stamper: Stamper | None = None) -> None:
         self._policy = policy
         self._ids = ids
         self._ttl = ttl
+        self._stamper = stamper
 
-    async def start(self, runner: Runner, openings: Sequence[Opening], now: datetime) -> StartBatch:
-        """Start each opening, or find whom its key has started already (ID-2). In a transaction of the caller's."""
+    async def start(
+        self, runner: Runner, openings: Sequence[Opening], now: datetime, *, limits: Mapping[int, int] | None = None
+    ) -> StartBatch:
+        """Start each opening, or find whom its key has started already (ID-2). In a transaction of the caller's.
+
+        `limits` are the starts a minute of definitions that have a limit, by id.
+        """
         first: dict[str, Opening] = {}
         for opening in openings:
             first.setdefault(opening.digest or opening.ulid, opening)
-        decided = {
-            opening.ulid: decide(open_instance(opening, self._policy, now), Started(), now)
-            for opening in first.values()
-        }
-        await self._ids.reserve(runner, decided.values())
-        for changes in decided.values():
-            seal(changes, self._ids)
-        known = await self._claim(runner, [opening for opening in first.values() if opening.digest], decided, now)
+        refused = await rates.count(runner, first.values(), limits or {}, now)
+        decided = {opening.ulid: self._decide(opening, refused, now) for opening in first.values()}
+        await self._seal(runner, decided.values())
+        keyed = [opening for opening in first.values() if opening.digest and opening.ulid not in refused]
+        known = await self._claim(runner, keyed, decided, now)
         fresh = [
             decided[opening.ulid] for opening in first.values() if opening.digest is None or opening.digest not in known
         ]
         if fresh:
             await apply(runner, fresh)
-        return StartBatch([_answer(opening, first, known) for opening in openings], fresh)
+        return StartBatch([_answer(opening, first, known, refused) for opening in openings], fresh)
+
+    def _decide(self, opening: Opening, refused: Mapping[str, Refusal], now: datetime) -> Changes:
+        refusal = refused.get(opening.ulid)
+        if refusal is None:
+            return decide(open_instance(opening, self._policy, now), Started(), now)
+        fact = Refused("start_rate_exceeded", {"limit": refusal.limit})
+        return decide(open_instance(replace(opening, digest=None), self._policy, now), fact, now)
+
+    async def _seal(self, runner: Runner, batch: Iterable[Changes]) -> None:
+        if self._stamper is not None:
+            await self._stamper.prepare(batch)
+        await self._ids.reserve(runner, batch)
+        for changes in batch:
+            seal(changes, self._ids)
+            if self._stamper is not None:
+                self._stamper.stamp(changes)
 
     async def _claim(
         self, runner: Runner, keyed: Sequence[Opening], decided: dict[str, Changes], now: datetime
@@ -87,9 +116,16 @@ class Starter:
         return {row["key"]: (row["instance_ulid"], row["fingerprint"]) for row in rows}
 
 
-def _answer(opening: Opening, first: dict[str, Opening], known: dict[str, tuple[str, str | None]]) -> Start:
+def _answer(
+    opening: Opening,
+    first: dict[str, Opening],
+    known: dict[str, tuple[str, str | None]],
+    refused: Mapping[str, Refusal],
+) -> Start:
     if opening.digest is not None and opening.digest in known:
         ulid, fingerprint = known[opening.digest]
         return Start(ulid, False, has_other_body=fingerprint != opening.fingerprint)
     winner = first[opening.digest or opening.ulid]
+    if winner.ulid in refused:
+        return Start(winner.ulid, False, refusal=refused[winner.ulid])
     return Start(winner.ulid, winner is opening, has_other_body=winner.fingerprint != opening.fingerprint)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
@@ -21,8 +21,17 @@ from korak.store.sealing import Ids, seal
 
 log = logging.getLogger(__name__)
 
-Stamp: TypeAlias = Callable[[Changes], None]
-"""Marks, before they are written, the ready steps that will be sent right after the commit."""
+
+class Stamper(Protocol):
+    """Marks, before they are written, the ready steps that will be sent right after the commit."""
+
+    async def prepare(self, batch: Iterable[Changes]) -> None:
+        """Learn what is needed for `stamp`."""
+        ...
+
+    def stamp(self, changes: Changes) -> None:
+        """Mark those of one instance."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +58,11 @@ class Transactor:
     instance fails with a code. Every other error is the caller's, who repeats the whole batch.
     """
 
-    def __init__(self, hot: Hot, loader: Loader, ids: Ids, stamp: Stamp) -> None:
+    def __init__(self, hot: Hot, loader: Loader, ids: Ids, stamper: Stamper) -> None:
         self._hot = hot
         self._loader = loader
         self._ids = ids
-        self._stamp = stamp
+        self._stamper = stamper
 
     async def answer(self, asks: Sequence[Ask], now: datetime, *, patience: float | None = None) -> list[Answer]:
         """The answers, in order, committed. One ask an instance; with `patience` (seconds) a held lock is waited for.
@@ -92,10 +101,11 @@ class Transactor:
             answers.append(Skipped() if snapshot is None else decide_safely(snapshot, ask.fact, now))
         batch = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
         if batch:
+            await self._stamper.prepare(batch)
             await self._ids.reserve(runner, batch)
             for changes in batch:
                 seal(changes, self._ids)
-                self._stamp(changes)
+                self._stamper.stamp(changes)
             await apply(runner, batch)
         return answers
 

@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench` runs the workload and prints its table."""

@@ -1,0 +1,89 @@
+"""The ceiling: the rows of the workload, written by a bare batched asyncpg loop that decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import orjson
+
+STEP = """
+with moved as (
+    update workflow_instances i set lock_version = i.lock_version + 1, next_seq = i.next_seq + 2,
+        steps_count = i.steps_count + 1, updated_at = $5
+    from unnest($1::bigint[]) c (id) where i.id = c.id
+), closed as (
+    update workflow_step_runs s set status = 'completed', outcome = 'next', output = o.output, finished_at = $5
+    from unnest($2::bigint[], $4::jsonb[]) o (id, output) where s.id = o.id
+), begun as (
+    insert into workflow_step_runs (id, instance_id, owner_scope, node_id, node_type, visit, attempt, status, input, ulid,
+        execution_id, idempotency_key, queue, engine_id, claim_token, claimed_at, lease_until, started_at, created_at)
+    select n.id, n.instance_id, '*', $6, 'bench.nothing', 1, 1, 'running', '{}', n.ulid, n.ulid,
+        'wf:' || n.ulid || $6 || ':1', 'default', 1, n.ulid, $5, $5, $5, $5
+    from unnest($3::bigint[], $1::bigint[], $7::text[]) n (id, instance_id, ulid)
+)
+insert into workflow_events (instance_id, seq, type, node_id, step_run_id, data, created_at)
+select e.instance_id, e.seq, e.type, $6, e.step_run_id, '{"visit": 1, "attempt": 1}', $5
+from unnest($8::bigint[], $9::bigint[], $10::text[], $11::bigint[]) e (instance_id, seq, type, step_run_id)
+"""
+
+HOT = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+FIRST = 1_000_000_000
+"""Ids from here on are the ceiling's own."""
+
+
+async def measure(url: str, instances: int, *, steps: int = 5, batch: int = 200, connections: int = 2) -> float:
+    """Steps a second over so many instances, written next to the workload's own rows; the time is this process's."""
+    share = instances // connections
+    workers = [_prepare(url, FIRST + number * share, share, batch) for number in range(connections)]
+    ready = await asyncio.gather(*workers)
+    begun = time.perf_counter()
+    await asyncio.gather(*(_write(*one, share=share, steps=steps, batch=batch) for one in ready))
+    return share * connections * steps / (time.perf_counter() - begun)
+
+
+async def _prepare(url: str, first: int, share: int, batch: int) -> tuple[Any, Any, int]:
+    connection = await asyncpg.connect(url, server_settings={**HOT, "search_path": "korak"})
+    encode = lambda value: b"\x01" + orjson.dumps(value)  # noqa: E731
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=encode, decoder=bytes, format="binary")
+    await connection.execute(
+        """insert into workflow_instances (id, ulid, definition_id, version_id, owner_scope, trigger_type, input, state,
+            status, actor_mode, definition_hash, created_at, updated_at)
+        select n, 'c' || n, d.id, d.current_version_id, '*', 'manual', '{}', '{}', 'running', 'system', repeat('0', 64), $3, $3
+        from generate_series($1::bigint, $2::bigint) n, (select * from workflow_definitions limit 1) d""",
+        first,
+        first + share - 1,
+        datetime.now(UTC),
+    )
+    return connection, await connection.prepare(STEP), first
+
+
+async def _write(connection: Any, statement: Any, first: int, *, share: int, steps: int, batch: int) -> None:
+    for start in range(first, first + share, batch):
+        ids = list(range(start, min(start + batch, first + share)))
+        for step in range(steps):
+            before = [number * 10 + step - 1 for number in ids]
+            after = [number * 10 + step for number in ids]
+            await statement.fetch(
+                ids,
+                before,
+                after,
+                [{"ok": 1}] * len(ids),
+                datetime.now(UTC),
+                f"s{step}",
+                [f"01ARZ3NDEKTSV4RRFFQ{number:07d}"[:26] for number in after],
+                ids + ids,
+                [step * 2 + 1] * len(ids) + [step * 2 + 2] * len(ids),
+                ["StepCompleted"] * len(ids) + ["StepStarted"] * len(ids),
+                before + after,
+            )
+    await connection.close()

@@ -1,0 +1,218 @@
+"""Claiming: deliveries that are there become one claim transaction, and are acked once it has committed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from korak.broker.messages import Message, ResumeStep, RunStep
+from korak.broker.port import Consumer, Delivery
+from korak.core.changes import Changes
+from korak.core.facts import Claimed
+from korak.core.rows import StepRun
+from korak.errors import TransientError
+from korak.loop import Backoff, wait
+from korak.store.transacting import Ask, Skipped
+from korak_engine.desk import Desk
+from korak_engine.identity import Identity
+from korak_engine.recording import find_granted
+from korak_engine.slots import Slots
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds that a step which was passed over twice waits for its instance's lock."""
+
+
+@dataclass(eq=False, slots=True)
+class Nudge:
+    """A step that something says is ready, on its way to a claim. The claim's token is made once."""
+
+    step_id: int
+    fact: Claimed | None = None
+    instance_id: int = 0
+    skips: int = 0
+
+
+Granted = Callable[[Changes], None]
+"""Told, after the commit, of every claim that made a step running."""
+
+
+class Inbox:
+    """The nudges that wait for a claim: from deliveries, and from steps that this engine parked itself."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._nudges: deque[Nudge] = deque()
+        self._deliveries: list[Delivery] = []
+        self._arrived = asyncio.Event()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits for a slot here."""
+        return not self._nudges
+
+    def keep(self, steps: Sequence[StepRun]) -> None:
+        """Steps that were parked by this engine and are to be looked at again at once."""
+        self.put([Nudge(step.id) for step in steps])
+
+    def put(self, nudges: Sequence[Nudge]) -> None:
+        """More to claim."""
+        self._slots.reserve(len(nudges))
+        self._nudges.extend(nudges)
+        self._arrived.set()
+
+    def deliver(self, delivery: Delivery, step_ids: Sequence[int]) -> None:
+        """A delivery of which these steps are claimed here."""
+        self._deliveries.append(delivery)
+        self.put([Nudge(step_id) for step_id in step_ids])
+
+    async def take(self, limit: int) -> tuple[list[Nudge], list[Delivery]]:
+        """The nudges that are there, and the deliveries that they came with."""
+        while not self._nudges:
+            self._arrived.clear()
+            await self._arrived.wait()
+        nudges = [self._nudges.popleft() for _ in range(min(limit, len(self._nudges)))]
+        deliveries = [] if self._nudges else self._deliveries
+        if deliveries:
+            self._deliveries = []
+        return nudges, deliveries
+
+
+async def feed(consumer: Consumer, inbox: Inbox, slots: Slots, is_claiming: Callable[[], bool], limit: int) -> None:
+    """Take messages while there are free slots; what a message holds beyond them goes back."""
+    while True:
+        free = min(limit, await slots.wait_for_free())
+        deliveries = await consumer.get(free)
+        if not deliveries:
+            return
+        for delivery in deliveries:
+            step_ids = get_steps(delivery.message)
+            count = min(len(step_ids), max(slots.free, 0)) if is_claiming() else 0
+            if count == 0:
+                await _give_back(delivery, None)
+                continue
+            if count < len(step_ids):
+                await _give_back(delivery, get_rest(delivery.message, count))
+            inbox.deliver(delivery, step_ids[:count])
+
+
+async def _give_back(delivery: Delivery, rest: Message | None) -> None:
+    try:
+        await delivery.give_back(rest)
+    except TransientError as error:
+        log.warning("a message couldn't be given back: %s", error.message)
+
+
+def get_steps(message: Message) -> tuple[int, ...]:
+    """The steps that a message nudges for."""
+    match message:
+        case RunStep(step_runs):
+            return tuple(step_runs)
+        case ResumeStep(waits):
+            return tuple(dict.fromkeys(step for step, *_ in waits))
+        case _:
+            return ()
+
+
+def get_rest(message: Message, count: int) -> Message:
+    """What is left of a message when its first `count` steps are taken."""
+    kept = set(get_steps(message)[:count])
+    match message:
+        case ResumeStep(waits):
+            return ResumeStep(tuple(wait for wait in waits if wait[0] not in kept))
+        case RunStep(step_runs):
+            return RunStep(tuple(step for step in step_runs if step not in kept))
+        case _:
+            return message
+
+
+class Claimer:
+    """One worker that claims."""
+
+    def __init__(self, desk: Desk, identity: Identity, slots: Slots, *, granted: Granted, limit: int) -> None:
+        self._hot = desk.hot
+        self._transactor = desk.transactor
+        self._dispatcher = desk.dispatcher
+        self._clock = desk.clock
+        self._identity = identity
+        self._slots = slots
+        self._granted = granted
+        self._limit = limit
+
+    async def work(self, inbox: Inbox) -> None:
+        """Claim for ever. A fault that passes repeats the whole batch, with the tokens that it had."""
+        while True:
+            batch, deliveries = await inbox.take(self._limit)
+            backoff, failures = Backoff(), 0
+            while batch:
+                try:
+                    batch = await self._claim(batch)
+                except TransientError as error:
+                    failures += 1
+                    log.warning("%s steps wait to be claimed: %s", len(batch), error.message)
+                    await wait(backoff.after(failures))
+                except Exception:
+                    log.exception("%s steps can't be claimed", len(batch))
+                    self._slots.release(len(batch))
+                    batch = []
+            for delivery in deliveries:
+                await delivery.ack()
+
+    async def _claim(self, batch: Sequence[Nudge]) -> list[Nudge]:
+        """Claim what can be; the nudges that others kept us from, or whose instance had one in this batch already."""
+        found = await self._find(batch)
+        first: dict[int, Nudge] = {}
+        for nudge in found:
+            first.setdefault(nudge.instance_id, nudge)
+        left = [nudge for nudge in found if first[nudge.instance_id] is not nudge]
+        alone = [nudge for nudge in first.values() if nudge.skips >= 2]
+        together = [nudge for nudge in first.values() if nudge.skips < 2]
+        for part, patience in ((together, None), *(([nudge], PATIENCE) for nudge in alone)):
+            if part:
+                left += await self._answer(part, patience)
+        return left
+
+    async def _find(self, batch: Sequence[Nudge]) -> list[Nudge]:
+        unknown = [nudge.step_id for nudge in batch if nudge.fact is None]
+        rows = await self._hot.fetch("steps_find", ids=unknown) if unknown else []
+        instances = {row["id"]: row["instance_id"] for row in rows}
+        found = []
+        for nudge in batch:
+            if nudge.fact is None:
+                nudge.instance_id = instances.get(nudge.step_id, 0)
+                nudge.fact = Claimed(nudge.step_id, self._identity.get_claimant())
+            if nudge.instance_id and not self._slots.holds(nudge.step_id):
+                found.append(nudge)
+        self._slots.release(len(batch) - len(found))
+        return found
+
+    async def _answer(self, batch: Sequence[Nudge], patience: float | None) -> list[Nudge]:
+        asks = [Ask(nudge.instance_id, nudge.fact) for nudge in batch if nudge.fact is not None]
+        answers = await self._transactor.answer(asks, self._clock.now(), patience=patience)
+        left: list[Nudge] = []
+        done: list[Changes] = []
+        for nudge, answer in zip(batch, answers, strict=True):
+            match answer:
+                case Skipped() if nudge.skips < 3:
+                    nudge.skips += 1
+                    left.append(nudge)
+                    continue
+                case Changes():
+                    done.append(_adopt(answer, nudge))
+            self._slots.release(1)
+        for changes in done:
+            if changes.claimed:
+                self._granted(changes)
+        await self._dispatcher.send(done)
+        return left
+
+
+def _adopt(changes: Changes, nudge: Nudge) -> Changes:
+    """A claim that was committed although its answer was lost."""
+    if nudge.fact is not None and changes.dropped is not None and not changes.claimed:
+        changes.claimed = find_granted(changes.after, nudge.fact.claimant.token)
+    return changes

@@ -1,0 +1,174 @@
+"""The parts of an engine, built and joined: claimers and recorders around it, its lease, its consumer, its watches."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from korak.broker.port import Consumer
+from korak.catalogue import load_registry, open_secrets
+from korak.clock import Clock
+from korak.config import Settings
+from korak.connecting import connect_broker, make_database
+from korak.dispatch import Dispatcher
+from korak.errors import TransientError
+from korak.loop import run_every, wait
+from korak.metrics import Metrics
+from korak.owners.authorizer import DefaultAuthorizer
+from korak.policy import get_policy
+from korak.service import Health
+from korak.steps.registry import Registry
+from korak.store.clocks import measure
+from korak.store.database import Database, Hot, Session
+from korak.store.engines import list_held
+from korak.store.gates import Gate
+from korak.store.loading import Loader
+from korak.store.plans import Plans
+from korak.store.releasing import Puller
+from korak.store.sealing import Ids
+from korak.store.transacting import Ask, Transactor
+from korak_engine.claiming import Claimer, feed
+from korak_engine.desk import Desk
+from korak_engine.effects import Effects
+from korak_engine.engine import Engine
+from korak_engine.handlers import Handlers
+from korak_engine.identity import Identity
+from korak_engine.lease import BLOCKED, Holder, Lease
+from korak_engine.recording import Recorder
+
+log = logging.getLogger(__name__)
+
+RECORDERS = 2
+CLAIMERS = 1
+SWEEP = 0.1
+CHECK = 2.0
+"""Seconds between two looks for attempts past their time, and for attempts that were cancelled."""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """An engine with everything around it, entered and ready to work."""
+
+    engine: Engine
+    consumer: Consumer
+    works: list[Coroutine[Any, Any, None]]
+    drain: float
+
+    async def stop(self) -> None:
+        """Stop consuming, then let what runs end."""
+        await self.consumer.stop()
+        await self.engine.drain(self.drain)
+
+
+class Builder:
+    """Builds a fleet's parts on one stack; what is entered here is left in the opposite order."""
+
+    def __init__(self, stack: AsyncExitStack, settings: Settings, metrics: Metrics, health: Health) -> None:
+        self._stack = stack
+        self._settings = settings
+        self._metrics = metrics
+        self._health = health
+        self._clock = Clock()
+        self._policy = get_policy(settings)
+        self._plans = Plans()
+        self._loader = Loader(self._plans, self._policy)
+
+    async def build(self) -> Fleet:
+        """An engine whose lease is registered; nothing is claimed before its works run."""
+        settings = self._settings
+        database = await self._stack.enter_async_context(make_database(settings, "engine"))
+        async with database.acquire() as connection:
+            await measure(Session(connection), self._clock)
+        broker = await connect_broker(self._stack, settings, puller=Puller(database, self._clock))
+        registry = load_registry(settings)
+        handlers = await self._enter_handlers(registry)
+        identity = Identity(frozenset(settings.engine.queues), handlers.runs)
+        engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
+        dispatcher = Dispatcher(broker, Gate(database), engine)
+        types = [f"{made.key}@{made.version}" for made in registry.list_types() if not made.is_pure]
+        slots = engine.slots
+        holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
+        make_own = partial(make_database, settings, "lease")
+        await self._stack.enter_async_context(Lease(holder, make_own, settings.engine.lease, self._clock))
+        make_desk = partial(self._make_desk, database, dispatcher)
+        consumer = broker.consumer(settings.engine.queues, prefetch=settings.engine.concurrency)
+        works = [
+            feed(consumer, engine.inbox, engine.slots, lambda: self._may_claim(engine), settings.engine.batch),
+            *(self._make_claimer(make_desk(), engine).work(engine.inbox) for _ in range(CLAIMERS)),
+            *(Recorder(make_desk(), engine.settle).work(engine.results) for _ in range(RECORDERS)),
+            self._watch_time(engine),
+            self._watch_tokens(database, engine),
+            self._free(make_desk(), engine),
+        ]
+        return Fleet(engine, consumer, works, settings.engine.drain)
+
+    async def _enter_handlers(self, registry: Registry) -> Handlers:
+        settings = self._settings
+        effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
+        return await self._stack.enter_async_context(
+            Handlers(
+                registry,
+                effects,
+                open_secrets(settings.secrets),
+                DefaultAuthorizer(),
+                settings.engine,
+                settings.limits,
+                self._clock,
+            )
+        )
+
+    def _make_desk(self, database: Database, dispatcher: Dispatcher) -> Desk:
+        hot = Hot(database)
+        return Desk(hot, Transactor(hot, self._loader, Ids(), dispatcher), dispatcher, self._clock)
+
+    def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
+        limit = self._settings.engine.batch
+        return Claimer(desk, engine.identity, engine.slots, granted=engine.grant, limit=limit)
+
+    def _may_claim(self, engine: Engine) -> bool:
+        return engine.identity.is_open and not engine.is_draining and not self._is_blocked
+
+    _is_blocked = False
+
+    def _tell_late(self, late: float) -> None:
+        self._is_blocked = late >= BLOCKED
+        self._health.mark("loop", f"blocked for {late:.0f} s" if self._is_blocked else None)
+
+    # watches
+
+    async def _watch_time(self, engine: Engine) -> None:
+        async def sweep() -> None:
+            engine.expire()
+
+        await run_every(asyncio.Event(), sweep, lambda _: SWEEP)
+
+    async def _watch_tokens(self, database: Database, engine: Engine) -> None:
+        async def look() -> None:
+            since = self._clock.monotonic() - CHECK
+            held = [work for work in engine.slots.held if work.begun_at < since and not work.is_settled]
+            if not held:
+                return
+            tokens = [(work.step.id, work.step.claim_token or "") for work in held]
+            async with database.acquire() as connection:
+                still = await list_held(Session(connection), tokens)
+            engine.cancel([work for work in held if work.step.id not in still])
+
+        await run_every(asyncio.Event(), look, lambda _: CHECK)
+
+    async def _free(self, desk: Desk, engine: Engine) -> None:
+        """The attempts that wait for an abandoned thread needn't once it has ended."""
+        while True:
+            instance_id, freed = await engine.freed.get()
+            try:
+                answers = await desk.transactor.answer([Ask(instance_id, freed)], self._clock.now(), patience=5.0)
+            except TransientError as error:
+                log.warning("an abandoned thread's end can't be recorded now: %s", error.message)
+                await wait(1.0)
+                engine.freed.put_nowait((instance_id, freed))
+                continue
+            log.debug("an abandoned thread ended: %s", answers)

@@ -1,0 +1,169 @@
+"""Recording results: from the snapshot that the engine still has where it can, under the lock where it must."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from korak.core.changes import Changes, Grant
+from korak.core.facts import Finished
+from korak.core.snapshot import Snapshot
+from korak.errors import TransientError
+from korak.loop import Backoff, wait
+from korak.store.applying import apply, needs_transaction
+from korak.store.database import is_data_fault
+from korak.store.sealing import Ids, seal
+from korak.store.transacting import Answer, Ask, Skipped, decide_safely
+from korak_engine.desk import Desk
+from korak_engine.work import Work
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds that a result which was passed over twice waits for its instance's lock."""
+
+
+@dataclass(eq=False, slots=True)
+class Result:
+    """What an attempt came to, on its way into the database. The fact holds the token of the step after it."""
+
+    work: Work
+    fact: Finished
+    skips: int = 0
+
+    @property
+    def ask(self) -> Ask:
+        """The same for the way under the lock."""
+        return Ask(self.work.step.instance_id, self.fact, self.work.step.id)
+
+
+Settle = Callable[[Result, Changes | None], None]
+"""Told, after the commit, what became of a result: its changes, or None where it could not be recorded at all."""
+
+
+class Recorder:
+    """One worker that records: results that arrive while it is busy are its next batch."""
+
+    def __init__(self, desk: Desk, settle: Settle) -> None:
+        self._hot = desk.hot
+        self._transactor = desk.transactor
+        self._dispatcher = desk.dispatcher
+        self._clock = desk.clock
+        self._settle = settle
+        self._ids = Ids()
+
+    async def work(self, results: Results) -> None:
+        """Record for ever. A fault that passes repeats the whole batch, with the tokens that it had."""
+        while True:
+            batch = await results.take()
+            backoff, failures = Backoff(), 0
+            while batch:
+                try:
+                    batch = await self._record(batch)
+                except TransientError as error:
+                    failures += 1
+                    log.warning("%s results wait to be recorded: %s", len(batch), error.message)
+                    await wait(backoff.after(failures))
+                except Exception:
+                    log.exception("%s results can't be recorded", len(batch))
+                    for result in batch:
+                        self._settle(result, None)
+                    batch = []
+
+    async def _record(self, batch: Sequence[Result]) -> list[Result]:
+        """Record what can be; the results that others kept us from."""
+        now = self._clock.now()
+        decided = {id(result): decide_safely(result.work.snapshot, result.fact, now) for result in batch}
+        quick = [
+            (result, changes)
+            for result in batch
+            if isinstance(changes := decided[id(result)], Changes) and changes.dropped is None
+        ]
+        moved = await self._apply([changes for _, changes in quick]) if quick else set()
+        done = [(result, changes) for result, changes in quick if changes.instance.id in moved]
+        await self._tell(done)
+        settled = {id(result) for result, _ in done}
+        return await self._record_locked([result for result in batch if id(result) not in settled], now)
+
+    async def _apply(self, batch: Sequence[Changes]) -> set[int]:
+        await self._dispatcher.prepare(batch)
+        await self._ids.reserve(self._hot, batch)
+        for changes in batch:
+            seal(changes, self._ids)
+            self._dispatcher.stamp(changes)
+        try:
+            async with self._hot.transaction() if needs_transaction(batch) else self._hot.alone() as runner:
+                return await apply(runner, batch)
+        except Exception as error:
+            if is_data_fault(error):
+                return set()
+            raise
+
+    async def _record_locked(self, batch: Sequence[Result], now: datetime) -> list[Result]:
+        """The slow way: lock, look, decide again. What is passed over twice waits in line alone."""
+        alone = [result for result in batch if result.skips >= 2]
+        together = list({result.ask.instance_id: result for result in batch if result.skips < 2}.values())
+        left = [result for result in batch if result not in together and result not in alone]
+        for part, patience in ((together, None), *(([result], PATIENCE) for result in alone)):
+            if part:
+                answers = await self._transactor.answer([result.ask for result in part], now, patience=patience)
+                left += await self._sort(part, answers)
+        return left
+
+    async def _sort(self, batch: Sequence[Result], answers: Sequence[Answer]) -> list[Result]:
+        left: list[Result] = []
+        done: list[tuple[Result, Changes]] = []
+        for result, answer in zip(batch, answers, strict=True):
+            match answer:
+                case Skipped():
+                    result.skips += 1
+                    left.append(result)
+                case Changes():
+                    done.append((result, adopt(answer, result.fact)))
+                case _:
+                    self._settle(result, None)
+        await self._tell(done)
+        return left
+
+    async def _tell(self, done: Sequence[tuple[Result, Changes]]) -> None:
+        if done:
+            await self._dispatcher.send([changes for _, changes in done])
+        for result, changes in done:
+            self._settle(result, changes)
+
+
+def adopt(changes: Changes, fact: Finished) -> Changes:
+    """What was committed although its answer was lost: the step that runs under the token which this fact brought."""
+    if fact.claimant is not None and changes.dropped is not None and not changes.claimed:
+        changes.claimed = find_granted(changes.after, fact.claimant.token)
+    return changes
+
+
+def find_granted(snapshot: Snapshot, token: str) -> list[Grant]:
+    """The steps that run under a token."""
+    return [Grant(step, step.input) for step in snapshot.steps.values() if step.claim_token == token]
+
+
+class Results:
+    """The results that wait to be recorded, shared by the recorders of an engine."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waiting: deque[Result] = deque()
+        self._arrived = asyncio.Event()
+
+    def put(self, result: Result) -> None:
+        """One more."""
+        self._waiting.append(result)
+        self._arrived.set()
+
+    async def take(self) -> list[Result]:
+        """All there are, up to the limit; at least one."""
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]

@@ -1,0 +1,31 @@
+"""The engine service: its composition root."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from korak.config import Settings
+from korak.metrics import Metrics
+from korak.service import Health
+from korak.serving import serve_health
+from korak_engine.fleet import Builder
+
+
+async def run(stop: asyncio.Event, settings: Settings) -> None:
+    """Claim, run and record until `stop` is set; then drain: stop consuming, let what runs end, close the row."""
+    if stop.is_set():
+        return
+    health, metrics = Health(), Metrics(settings.metrics.directory)
+    async with AsyncExitStack() as stack:
+        fleet = await Builder(stack, settings, metrics, health).build()
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(serve_health(stop, settings.health, health, metrics))
+            working = [tasks.create_task(work) for work in fleet.works]
+            health.mark("service")
+            await stop.wait()
+            health.mark("service", "stopping")
+            await fleet.stop()
+            for task in working:
+                task.cancel()
+            await serving

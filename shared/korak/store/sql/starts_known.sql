@@ -1,0 +1,3 @@
+-- Which of these start keys stand already. One that has expired counts as absent (ID-4).
+select k.key from workflow_idempotency_keys k
+where k.scope = 'start' and k.key = any(:keys::varchar[]) and k.expires_at > :now::timestamptz
