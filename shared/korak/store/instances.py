@@ -1,0 +1,239 @@
+"""Instances as the API reads them: one, a page of many, and what stands below one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.sql.expression import cast
+from ulid import ULID
+
+from korak.core.rows import Instance, StepRun, Wait, get_columns
+from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.store.database import Connection
+from korak.store.querying import fetch, fetch_one
+from korak.store.rows import read
+from korak.store.tables import workflow_definitions as definitions
+from korak.store.tables import workflow_events as events
+from korak.store.tables import workflow_failures as failures
+from korak.store.tables import workflow_instances as instances
+from korak.store.tables import workflow_step_runs as steps
+from korak.store.tables import workflow_versions as versions
+from korak.store.tables import workflow_waits as waits
+
+PAUSED = "paused"
+"""The status of a paused run, as the API shows it."""
+
+_parents = instances.alias("parents")
+_roots = instances.alias("roots")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An instance with what it does right now: its live steps and its open waits."""
+
+    instance: Instance
+    definition: str
+    version: int
+    steps: tuple[StepRun, ...]
+    waits: tuple[Wait, ...]
+    version_label: str | None = None
+    parent: str | None = None
+    root: str | None = None
+    run: int = 1
+    business_id: str | None = None
+    is_final: bool = False
+    """Whether the failure that ended it is one that is never retried by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which instances a list shows; None and nothing given let all pass. `before` is the ULID after which it goes on."""
+
+    owner_scope: str | None
+    statuses: Sequence[str] = ()
+    definitions: Sequence[str] = ()
+    labels: Sequence[str] = ()
+    times: Sequence[tuple[str, bool, datetime]] = field(default=())
+    """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
+    before: str | None = None
+
+
+def _select_instances() -> Select[Any]:
+    final = (
+        select(failures.c.non_retryable)
+        .where(failures.c.instance_id == instances.c.id, failures.c.propagation == "instance")
+        .order_by(failures.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            *(instances.c[name] for name in get_columns(Instance)),
+            instances.c.business_id,
+            instances.c.run_number,
+            definitions.c.key.label("definition"),
+            versions.c.number.label("version"),
+            versions.c.label.label("version_label"),
+            _parents.c.ulid.label("parent"),
+            _roots.c.ulid.label("root"),
+            final.label("is_final"),
+        )
+        .join(definitions, definitions.c.id == instances.c.definition_id)
+        .join(versions, versions.c.id == instances.c.version_id)
+        .outerjoin(_parents, _parents.c.id == instances.c.parent_instance_id)
+        .outerjoin(_roots, _roots.c.id == instances.c.root_instance_id)
+    )
+
+
+async def get(connection: Connection, owner_scope: str | None, ulid: str) -> View | None:
+    """The owner's instance, anybody's where the owner is None; None where there is none."""
+    query = _select_instances().where(instances.c.ulid == ulid)
+    if owner_scope is not None:
+        query = query.where(instances.c.owner_scope == owner_scope)
+    views = await _view(connection, await fetch(connection, query))
+    return views[0] if views else None
+
+
+async def list_instances(connection: Connection, wanted: Filter, *, limit: int) -> list[View]:
+    """A page of instances, newest first. Refused starts are left out."""
+    query = _select_instances().where(*_get_conditions(wanted))
+    return await _view(connection, await fetch(connection, query.order_by(instances.c.ulid.desc()).limit(limit)))
+
+
+def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
+    yield or_(instances.c.closed_reason.is_(None), instances.c.closed_reason != ClosedReason.REFUSED)
+    if wanted.owner_scope is not None:
+        yield instances.c.owner_scope == wanted.owner_scope
+    if wanted.before is not None:
+        yield instances.c.ulid < wanted.before
+    if wanted.statuses:
+        yield or_(*map(_has_status, wanted.statuses))
+    if wanted.definitions:
+        keyed = select(definitions.c.id).where(definitions.c.key.in_(wanted.definitions))
+        yield instances.c.definition_id.in_(keyed)
+    for label in wanted.labels:
+        yield instances.c.labels.op("@>")(cast([label], JSONB))
+    for name, is_lower, at in wanted.times:
+        column = instances.c[name]
+        yield column >= at if is_lower else column < at
+        if name == "created_at":
+            bound = str(ULID.from_datetime(at))[:10]
+            yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
+
+
+def _has_status(status: str) -> ColumnElement[bool]:
+    if status == PAUSED:
+        return and_(instances.c.paused_at.is_not(None), instances.c.ended_at.is_(None))
+    if status in (InstanceStatus.RUNNING, InstanceStatus.WAITING):
+        return and_(instances.c.status == status, instances.c.paused_at.is_(None))
+    return instances.c.status == status
+
+
+async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[View]:
+    open_ids = [row["id"] for row in rows if row["ended_at"] is None]
+    live = await _list_live(connection, open_ids)
+    pending = await _list_open(connection, open_ids)
+    return [
+        View(
+            instance=read(Instance, row),
+            definition=row["definition"],
+            version=row["version"],
+            version_label=row["version_label"],
+            steps=tuple(live.get(row["id"], ())),
+            waits=tuple(pending.get(row["id"], ())),
+            parent=row["parent"],
+            root=row["root"],
+            run=row["run_number"],
+            business_id=row["business_id"],
+            is_final=bool(row["is_final"]),
+        )
+        for row in rows
+    ]
+
+
+async def _list_live(connection: Connection, ids: Sequence[int]) -> dict[int, list[StepRun]]:
+    found: dict[int, list[StepRun]] = {}
+    if ids:
+        query = select(*(steps.c[name] for name in get_columns(StepRun)))
+        query = query.where(steps.c.instance_id.in_(ids), steps.c.status.in_(sorted(LIVE))).order_by(steps.c.id)
+        for row in await fetch(connection, query):
+            found.setdefault(row["instance_id"], []).append(read(StepRun, row))
+    return found
+
+
+async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, list[Wait]]:
+    found: dict[int, list[Wait]] = {}
+    if ids:
+        is_open = waits.c.status.in_([WaitStatus.PENDING, WaitStatus.SUSPENDED])
+        query = select(*(waits.c[name] for name in get_columns(Wait)))
+        query = query.where(waits.c.instance_id.in_(ids), is_open).order_by(waits.c.id)
+        for row in await fetch(connection, query):
+            found.setdefault(row["instance_id"], []).append(read(Wait, row))
+    return found
+
+
+async def list_ended(connection: Connection, ulids: Sequence[str]) -> set[str]:
+    """Which of these have ended, or aren't there."""
+    query = select(instances.c.ulid).where(instances.c.ulid.in_(ulids), instances.c.ended_at.is_(None))
+    return set(ulids) - {row["ulid"] for row in await fetch(connection, query)}
+
+
+async def list_steps(
+    connection: Connection, instance_id: int, *, after: str | None = None, limit: int = 50
+) -> list[StepRun]:
+    """The attempts of an instance in the order in which they were made, after the one of that ULID."""
+    query = select(*(steps.c[name] for name in get_columns(StepRun))).where(steps.c.instance_id == instance_id)
+    if after is not None:
+        place = select(steps.c.id).where(steps.c.instance_id == instance_id, steps.c.ulid == after)
+        query = query.where(steps.c.id > place.scalar_subquery())
+    return [read(StepRun, row) for row in await fetch(connection, query.order_by(steps.c.id).limit(limit))]
+
+
+async def list_events(
+    connection: Connection, instance_id: int, *, after: int = 0, limit: int = 50
+) -> list[asyncpg.Record]:
+    """An instance's history after a number, each line with its attempt's ULID."""
+    query = (
+        select(events, steps.c.ulid.label("step"))
+        .outerjoin(steps, steps.c.id == events.c.step_run_id)
+        .where(events.c.instance_id == instance_id, events.c.seq > after)
+    )
+    return await fetch(connection, query.order_by(events.c.seq).limit(limit))
+
+
+async def list_waits(
+    connection: Connection, instance_id: int, *, skip: int = 0, limit: int = 50
+) -> list[asyncpg.Record]:
+    """An instance's waits, open and closed, oldest first, each with its attempt's ULID and node."""
+    query = (
+        select(waits, steps.c.ulid.label("step"), steps.c.node_id)
+        .join(steps, steps.c.id == waits.c.step_run_id)
+        .where(waits.c.instance_id == instance_id)
+    )
+    return await fetch(connection, query.order_by(waits.c.id).offset(skip).limit(limit))
+
+
+async def list_failures(
+    connection: Connection, instance_id: int, *, skip: int = 0, limit: int = 50
+) -> list[asyncpg.Record]:
+    """An instance's failures, oldest first, each with its attempt's ULID."""
+    query = (
+        select(failures, steps.c.ulid.label("step"))
+        .outerjoin(steps, steps.c.id == failures.c.step_run_id)
+        .where(failures.c.instance_id == instance_id)
+    )
+    return await fetch(connection, query.order_by(failures.c.id).offset(skip).limit(limit))
+
+
+async def get_status(connection: Connection, owner_scope: str, ulid: str) -> asyncpg.Record | None:
+    """The ids and the status of the owner's instance, for what is addressed to it."""
+    query = select(
+        instances.c.id, instances.c.ulid, instances.c.version_id, instances.c.status, instances.c.ended_at
+    ).where(instances.c.ulid == ulid, instances.c.owner_scope == owner_scope)
+    return await fetch_one(connection, query)
