@@ -1,0 +1,37 @@
+"""The database of the commands that work on it: the one that is set, else the one that `korak dev` runs here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from korak.commands.calling import find_left
+from korak.commands.running import read_settings
+from korak.config import Settings
+from korak.errors import SettingsError
+from korak.store.database import Database
+
+T = TypeVar("T")
+
+
+def read_database_settings(steps: str | None = None) -> Settings:
+    """The settings, with the database of a `korak dev` here where none is set. Raises SettingsError."""
+    settings = read_settings(steps)
+    if settings.database.url:
+        return settings
+    url = find_left("database.json").get("url")
+    if url is None:
+        raise SettingsError(message="Which database? Set KORAK_DATABASE__URL, or run korak dev in this directory.")
+    return settings.model_copy(update={"database": replace(settings.database, url=url)})
+
+
+def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
+    """What `work` gives, which has the database to itself until then."""
+
+    async def run() -> T:
+        async with Database(settings.database.url, settings.database.schema, pool=2, name="korak command") as database:
+            return await work(database)
+
+    return asyncio.run(run())

@@ -1,0 +1,198 @@
+"""Instances as a person wants to see them: each attempt with its glyph, what is waited for, why it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import orjson
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from korak.model import InstanceStatus, StepStatus
+
+GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
+    StepStatus.QUEUED: ("◌", "dim"),
+    StepStatus.RUNNING: ("▶", "cyan"),
+    StepStatus.WAITING: ("◷", "yellow"),
+    StepStatus.COMPLETED: ("✓", "green"),
+    StepStatus.FAILED: ("✗", "red"),
+    StepStatus.CANCELLED: ("⊘", "dim"),
+    "paused": ("‖", "magenta"),
+}
+LONGEST = 72
+"""Characters of a value that stands beside something else."""
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], *, now: datetime) -> RenderableType:
+    """One instance with its steps."""
+    parts: list[RenderableType] = [_head(instance, now)]
+    if steps:
+        parts += [Text(), Padding(_draw_steps(instance, steps, now), (0, 0, 0, 2))]
+    waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
+    tail = [*waits, *_list_ends(instance)]
+    if tail:
+        parts += [Text(), *(Padding(line, (0, 0, 0, 2)) for line in tail)]
+    return Group(*parts)
+
+
+def draw_list(instances: Sequence[Mapping[str, Any]], *, now: datetime) -> RenderableType:
+    """A line an instance."""
+    if not instances:
+        return Text("There are no instances.", "dim")
+    table = _get_grid("instance", "definition", "status", "age", "at")
+    for instance in instances:
+        at = ", ".join(map(str, instance.get("nodes") or ()))
+        note = (instance.get("failure") or {}).get("code") or at
+        table.add_row(
+            _glyph(_get_status(instance)),
+            str(instance["id"]),
+            f"{instance.get('definition')} v{instance.get('version')}",
+            _get_status(instance),
+            show_span(_since(instance.get("created_at"), now)),
+            Text(str(note), "red" if instance.get("failure") else "dim"),
+        )
+    return table
+
+
+def show_span(span: timedelta | None) -> str:
+    """A length of time in its two largest units."""
+    if span is None:
+        return ""
+    seconds = max(0.0, span.total_seconds())
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    parts = []
+    for size, unit in UNITS:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count:.0f} {unit}")
+    return " ".join(parts[:2])
+
+
+def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
+    status = _get_status(instance)
+    glyph, style = GLYPHS.get(status, ("●", ""))
+    end = _read(instance.get("ended_at")) or now
+    took = show_span(_between(instance.get("created_at"), end))
+    name = f"{instance.get('definition')} version {instance.get('version')}"
+    first = Text.assemble(
+        (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
+    )
+    given = Text.assemble(("  input  ", "dim"), _compact(instance.get("input")))
+    return Group(first, given)
+
+
+def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], now: datetime) -> RenderableType:
+    table = _get_grid("node", "type", "attempt", "took", "")
+    has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
+    for step in steps:
+        name = str(step["node"])
+        if step["node"] in has_visits:
+            name = f"{name} #{step['visit']}"
+        status = str(step["status"])
+        attempt = step.get("attempt", 1)
+        table.add_row(
+            _glyph(status),
+            Text(name, "bold"),
+            Text(str(step.get("type", "")), "dim"),
+            str(attempt) if attempt > 1 or _has_more(step, steps) else "",
+            show_span(_get_length(step, now)),
+            _note(instance, step, now),
+        )
+    return table
+
+
+def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
+    status, error = step["status"], step.get("error")
+    if error:
+        return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
+    if status == StepStatus.QUEUED:
+        due = _read(step.get("scheduled_for"))
+        later = due is not None and due > now
+        return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
+    if status == StepStatus.WAITING:
+        return Text("; ".join(_list_waits(instance, now, node=step["node"])) or "waiting", "yellow")
+    if status != StepStatus.COMPLETED:
+        return Text("")
+    outcome = step.get("outcome")
+    way = "" if outcome in (None, "next") else f"→ {outcome}  "
+    return Text.assemble(way, (_compact(step.get("output")) if step.get("output") else "", "dim"))
+
+
+def _list_waits(instance: Mapping[str, Any], now: datetime, node: str | None = None) -> Iterator[str]:
+    for wait in instance.get("waiting_for") or ():
+        if node is not None and wait.get("node") != node:
+            continue
+        names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
+        due = _read(wait.get("due_at"))
+        limit = f", due in {show_span(due - now)}" if due else ""
+        where = "" if node is not None or not wait.get("node") else f"at {wait['node']} "
+        yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
+
+
+def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
+    failure = instance.get("failure")
+    if failure:
+        node = f" at {failure['node']}" if failure.get("node") else ""
+        yield Text.assemble((f"failed{node}: ", "bold red"), f"{failure.get('message')} ({failure.get('code')})")
+    if instance.get("cancel_reason"):
+        yield Text.assemble(("cancelled: ", "bold"), str(instance["cancel_reason"]))
+    if instance.get("status") == InstanceStatus.COMPLETED:
+        yield Text.assemble(("result ", "bold green"), _compact(instance.get("result"), most=2_000))
+
+
+def _get_status(instance: Mapping[str, Any]) -> str:
+    return str(instance.get("status"))
+
+
+def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
+    return any(
+        other["node"] == step["node"] and other.get("visit") == step.get("visit") and other.get("attempt", 1) > 1
+        for other in steps
+    )
+
+
+def _get_length(step: Mapping[str, Any], now: datetime) -> timedelta | None:
+    if not step.get("started_at"):
+        return None
+    return _between(step["started_at"], _read(step.get("finished_at")) or now)
+
+
+def _between(start: Any, end: datetime) -> timedelta | None:
+    began = _read(start)
+    return None if began is None else end - began
+
+
+def _since(start: Any, now: datetime) -> timedelta | None:
+    return _between(start, now)
+
+
+def _read(moment: Any) -> datetime | None:
+    return datetime.fromisoformat(moment) if isinstance(moment, str) else None
+
+
+def _compact(value: Any, most: int = LONGEST) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _glyph(status: str) -> Text:
+    glyph, style = GLYPHS.get(status, ("●", ""))
+    return Text(glyph, style)
+
+
+def _get_grid(*names: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    table.add_column("")
+    for name in names[:-1]:
+        table.add_column(name, no_wrap=True)
+    table.add_column(names[-1], overflow="fold")
+    return table

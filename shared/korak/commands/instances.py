@@ -1,0 +1,187 @@
+"""korak start, emit, signal, list, show, retry, cancel, pause, resume: instances over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from korak.clock import Clock
+from korak.commands.calling import Caller, open_caller
+from korak.commands.drawing import draw_instance, draw_list
+from korak.commands.reading import JSON, read_json
+from korak.commands.screen import Screen, get_screen
+from korak.model import ENDED, InstanceStatus
+
+PANEL = "Workflows"
+LOOK = 20.0
+"""Seconds of one request that waits for an end."""
+PAGE = 200
+STATUSES = ", ".join(InstanceStatus)
+
+Instance = Annotated[str, typer.Argument(help="The instance's id.", metavar="INSTANCE")]
+Owner = Annotated[str | None, typer.Option(help="Whose it is, as type:id.", metavar="OWNER")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit with 1 unless it completes.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (start, emit, signal, show, retry, cancel, pause, resume):
+        app.command(rich_help_panel=PANEL)(command)
+    app.command("list", rich_help_panel=PANEL)(list_instances)
+
+
+def start(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(help="The definition's key.")],
+    input_: Annotated[str, typer.Option("--input", help=f"What it is given: {JSON}.", metavar="JSON")] = "{}",
+    id_key: Annotated[
+        str | None, typer.Option(help="The Idempotency-Key: repeated, the first instance is shown.", metavar="KEY")
+    ] = None,
+    wait: Wait = False,
+    owner: Owner = None,
+) -> None:
+    """Start an instance."""
+    caller, screen = open_caller(owner), get_screen(ctx)
+    body = {"input": read_json(input_, option="--input")}
+    answer = caller.post(f"/v1/definitions/{key}/start", body, idempotency_key=id_key)
+    if wait:
+        finish(caller, answer["instance"]["id"], screen)
+    elif screen.is_json:
+        screen.show(answer)
+    else:
+        if not answer.get("created", True):
+            screen.tell("This key has started it before: here is that instance.")
+        present(caller, answer["instance"], screen)
+
+
+def emit(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="The event's name.")],
+    payload: Annotated[str, typer.Option(help=f"What it carries: {JSON}.", metavar="JSON")] = "{}",
+    event_id: Annotated[
+        str | None, typer.Option("--id", help="The event's own id: repeated, it is the same event.", metavar="ID")
+    ] = None,
+    ttl: Annotated[
+        str | None, typer.Option(help="How long it is kept for a wait that comes later, such as PT1H.")
+    ] = None,
+    owner: Owner = None,
+) -> None:
+    """Emit an event to whoever waits for it."""
+    body = {"name": name, "payload": read_json(payload, option="--payload"), "id": event_id, "ttl": ttl}
+    given = {member: value for member, value in body.items() if value is not None}
+    answer = open_caller(owner).post("/v1/emit", given)
+    get_screen(ctx).show(
+        answer, lambda told: f"{told['matched']} waits matched{', and it is kept' if told.get('kept') else ''}"
+    )
+
+
+def signal(
+    ctx: typer.Context,
+    instance: Instance,
+    name: Annotated[str, typer.Argument(help="The signal's name.")],
+    payload: Annotated[str, typer.Option(help=f"What it carries: {JSON}.", metavar="JSON")] = "{}",
+    signal_id: Annotated[
+        str | None, typer.Option("--id", help="The signal's own id: repeated, it is the same signal.", metavar="ID")
+    ] = None,
+    owner: Owner = None,
+) -> None:
+    """Send a signal to one instance."""
+    body = {"name": name, "payload": read_json(payload, option="--payload"), "id": signal_id}
+    given = {member: value for member, value in body.items() if value is not None}
+    answer = open_caller(owner).post(f"/v1/instances/{instance}/signal", given)
+    get_screen(ctx).show(answer, lambda told: "delivered" if told.get("delivered") else "kept until it is waited for")
+
+
+def list_instances(
+    ctx: typer.Context,
+    status: Annotated[
+        list[str] | None, typer.Option(help=f"Only these: {STATUSES}; may be repeated.", metavar="STATUS")
+    ] = None,
+    definition: Annotated[
+        list[str] | None, typer.Option(help="Only of these definitions; may be repeated.", metavar="KEY")
+    ] = None,
+    created_after: Annotated[str | None, typer.Option(help="Only younger ones.", metavar="TIME")] = None,
+    created_before: Annotated[str | None, typer.Option(help="Only older ones.", metavar="TIME")] = None,
+    limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=PAGE)] = 20,
+    owner: Owner = None,
+) -> None:
+    """List instances, the newest first."""
+    page = open_caller(owner).get(
+        "/v1/instances",
+        status=status or None,
+        definition=definition or None,
+        created_after=created_after,
+        created_before=created_before,
+        limit=limit,
+    )
+    get_screen(ctx).show(page, lambda told: draw_list(told["items"], now=Clock().now()))
+
+
+def show(ctx: typer.Context, instance: Instance, wait: Wait = False, owner: Owner = None) -> None:
+    """Show an instance with its steps."""
+    caller, screen = open_caller(owner), get_screen(ctx)
+    if wait:
+        finish(caller, instance, screen)
+    else:
+        present(caller, caller.get(f"/v1/instances/{instance}"), screen)
+
+
+def retry(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
+    """Try the failed step of a failed instance again."""
+    command(ctx, instance, "retry", {}, owner)
+
+
+def cancel(
+    ctx: typer.Context,
+    instance: Instance,
+    reason: Annotated[str | None, typer.Option(help="Why.")] = None,
+    owner: Owner = None,
+) -> None:
+    """Cancel an instance."""
+    command(ctx, instance, "cancel", {} if reason is None else {"reason": reason}, owner)
+
+
+def pause(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
+    """Let an instance begin no further step until it is resumed."""
+    command(ctx, instance, "pause", {}, owner)
+
+
+def resume(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
+    """Let a paused instance go on."""
+    command(ctx, instance, "resume", {}, owner)
+
+
+def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], owner: str | None) -> None:
+    """Send a command and show what it made of the instance."""
+    caller = open_caller(owner)
+    present(caller, caller.post(f"/v1/instances/{instance}/{verb}", body), get_screen(ctx))
+
+
+def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
+    """Show an instance that the API has answered, with its steps."""
+    steps = list_steps(caller, instance["id"])
+    answer = {**instance, "steps": steps}
+    screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
+
+
+def finish(caller: Caller, instance: str, screen: Screen) -> None:
+    """Wait until the instance ends, show it, and exit with 1 unless it completed."""
+    found: dict[str, Any] = {}
+    while found.get("status") not in ENDED:
+        found = caller.get(f"/v1/instances/{instance}", wait=LOOK)
+    present(caller, found, screen)
+    if found["status"] != InstanceStatus.COMPLETED:
+        raise typer.Exit(1)
+
+
+def list_steps(caller: Caller, instance: str) -> list[dict[str, Any]]:
+    """All attempts, in the order in which they came to be."""
+    steps: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        page = caller.get(f"/v1/instances/{instance}/steps", limit=PAGE, cursor=cursor)
+        steps += page["items"]
+        cursor = page.get("next")
+        if cursor is None:
+            return steps

@@ -1,0 +1,145 @@
+"""korak publish: graphs from files into the API, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from korak.commands.calling import Caller, Refusal, open_caller
+from korak.commands.screen import get_screen
+from korak.graphs.checksum import checksum
+from korak.graphs.document import SCHEMA
+
+
+class Result(StrEnum):
+    """What publishing a file came to."""
+
+    PUBLISHED = "published"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One file, the definition in it, and what became of it. `lines` say why it was refused."""
+
+    file: Path
+    result: Result
+    key: str = ""
+    version: int | None = None
+    lines: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command answers it under --json."""
+        told = {"file": str(self.file), "key": self.key, "version": self.version, "result": self.result.value}
+        return {**told, "problems": list(self.lines)} if self.lines else told
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(rich_help_panel="Workflows")
+    def publish(
+        ctx: typer.Context,
+        files: Annotated[list[Path], typer.Argument(help="Graph documents, or directories of them.", exists=True)],
+        owner: Annotated[str | None, typer.Option(help="Whose they are, as type:id.")] = None,
+    ) -> None:
+        """Publish graphs; one that is published as it stands is left alone."""
+        caller = open_caller(owner)
+        found = [publish_file(caller, file) for file in list_graphs(*files)]
+        get_screen(ctx).show([each.to_json() for each in found], lambda _: draw(found))
+        if not found or any(each.result is Result.REFUSED for each in found):
+            raise typer.Exit(1)
+
+
+def list_graphs(*places: Path) -> Iterator[Path]:
+    """The files that are named, and in the directories that are named every JSON file that says it is a graph."""
+    for place in places:
+        if place.is_file():
+            yield place
+        else:
+            files = sorted(file for file in place.rglob("*.json") if not _is_hidden(file.relative_to(place)))
+            yield from (file for file in files if _is_graph(file))
+
+
+def publish_file(caller: Caller, file: Path) -> Published:
+    """Publish the graph in the file, unless its definition's published version is the same."""
+    try:
+        document = orjson.loads(file.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        return Published(file, Result.REFUSED, lines=(f"This isn't JSON: {error}",))
+    key = document.get("key") if isinstance(document, dict) else None
+    if not isinstance(key, str):
+        return Published(file, Result.REFUSED, lines=("This is no graph: it has no key.",))
+    try:
+        return publish_document(caller, file, document)
+    except Refusal as refusal:
+        return Published(file, Result.REFUSED, key, lines=tuple(refusal.lines))
+
+
+def publish_document(caller: Caller, file: Path, document: dict[str, Any]) -> Published:
+    """The same for a document. Raises Refusal."""
+    key = document["key"]
+    known = find(caller, key)
+    if known is not None and _is_published(known, document):
+        return Published(file, Result.UNCHANGED, key, known["version"])
+    answer = caller.send(
+        "PUT",
+        f"/v1/definitions/{key}",
+        body={"graph": document},
+        params={"publish": "true"},
+        headers={"if_match": None if known is None else f'"{known["checksum"]}"'},
+    )
+    return Published(file, Result.PUBLISHED, key, answer.body.get("version"))
+
+
+def find(caller: Caller, key: str) -> dict[str, Any] | None:
+    """The definition, or None."""
+    try:
+        found: dict[str, Any] = caller.get(f"/v1/definitions/{key}")
+    except Refusal as refusal:
+        if refusal.status == 404:
+            return None
+        raise
+    return found
+
+
+def draw(found: list[Published]) -> RenderableType:
+    """A line a file, and below it why it was refused."""
+    if not found:
+        return Text("There is no graph here.", "yellow")
+    return Group(*(line for each in found for line in _draw(each)))
+
+
+def _draw(each: Published) -> Iterator[Text]:
+    glyph, style = {"published": ("●", "green"), "unchanged": ("○", "dim"), "refused": ("✗", "red")}[each.result]
+    version = f" version {each.version}" if each.version else ""
+    yield Text.assemble((glyph, style), f" {each.key or each.file}{version} ", (f"{each.result} · {each.file}", "dim"))
+    yield from (Text(f"  {line}", "red") for line in each.lines)
+
+
+def _is_published(known: dict[str, Any], document: dict[str, Any]) -> bool:
+    return known.get("status") == "active" and known.get("published_checksum") == checksum(document)
+
+
+def _is_hidden(file: Path) -> bool:
+    return any(part.startswith(".") or part in {"node_modules", "__pycache__"} for part in file.parts)
+
+
+def _is_graph(file: Path) -> bool:
+    try:
+        raw = file.read_bytes()
+        document = orjson.loads(raw)
+    except OSError:
+        return False
+    except orjson.JSONDecodeError:
+        return SCHEMA.encode() in raw  # a graph with a slip in it is told, a file of another kind is none of ours
+    return isinstance(document, dict) and document.get("schema") == SCHEMA

@@ -1,0 +1,1 @@
+"""What `korak dev` is made of: a directory of its own, an embedded Postgres, the services, and tethered children."""
