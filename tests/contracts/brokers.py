@@ -126,7 +126,7 @@ class NotifyHarness:
         self._url = url
 
     def open(self) -> Broker:
-        return OwnChannels(Channels(self._url, "korak"), self.steps)
+        return OwnChannels(Channels(self._url, "korak", timeout=TIMING.confirm), self.steps)
 
     async def offer(self, broker: Broker, queue: str, messages: Sequence[Message]) -> None:
         await self.steps.add(queue, messages)

@@ -85,7 +85,7 @@ class RabbitConsumer:
         self._unsettled: set[Incoming] = set()
         self._tags: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._upkeep = Upkeep(link, self._set_up, self._lose)
+        self._upkeep = Upkeep(link, self)
         self._upkeep.start()
 
     async def get(self, limit: int) -> list[Delivery]:
@@ -127,16 +127,18 @@ class RabbitConsumer:
         if self._is_stopped and not self._unsettled:
             self._spawn(self._close_if_done(channel))
 
-    async def _set_up(self, session: Session, channel: AbstractChannel) -> None:
+    async def set_up(self, session: Session, channel: AbstractChannel) -> None:
+        """Consumes every queue on a new channel."""
         await guard(channel.basic_qos(prefetch_count=self._prefetch), self.timeout)
         for queue in self._queues:
+            session.forget(queue)
             await session.declare(queue)
             name = self._link.topology.queue(queue)
             consume = channel.basic_consume(name, partial(self._receive, queue))
             answer = await guard(consume, self.timeout)
             self._tags.append(answer.consumer_tag or "")
 
-    def _lose(self) -> None:
+    def lose(self) -> None:
         """The channel is gone: the server delivers again what was not acked."""
         self._kept.clear()
         self._tags.clear()

@@ -27,6 +27,8 @@ class Timing:
     """For the confirm of what was sent, and for any other answer."""
     heartbeat: int = 10
     """Between heartbeats; three that are missed end the connection."""
+    settle: float = 0.5
+    """Before a queue that was deleted under us is made again: the server must have told its consumers first."""
     first_pause: float = 0.1
     longest_pause: float = 5.0
 

@@ -8,9 +8,8 @@ a lost connection is thrown away whole, and everybody sets up afresh what they n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Self
+from typing import Protocol, Self
 
 import aio_pika
 import structlog
@@ -174,15 +173,24 @@ class Link:
             await session.close()
 
 
-class Upkeep:
-    """Keeps one channel set up: `set_up` on every new channel, `lost` after each end of one that nobody asked for."""
+class Kept(Protocol):
+    """Who needs a channel kept."""
 
-    def __init__(
-        self, link: Link, set_up: Callable[[Session, AbstractChannel], Awaitable[None]], lost: Callable[[], None]
-    ) -> None:
+    async def set_up(self, session: Session, channel: AbstractChannel) -> None:
+        """Makes a new channel what is needed."""
+        ...
+
+    def lose(self) -> None:
+        """The channel has ended, and nobody asked for it."""
+        ...
+
+
+class Upkeep:
+    """Keeps one channel set up, on one connection after the other."""
+
+    def __init__(self, link: Link, kept: Kept) -> None:
         self._link = link
-        self._set_up = set_up
-        self._lost = lost
+        self._kept = kept
         self._stop = asyncio.Event()
         self._ready = asyncio.Event()
         self._ended = asyncio.Event()
@@ -229,13 +237,13 @@ class Upkeep:
         channel.closing.add_done_callback(lambda _: self._ended.set())
         channel.on_consumer_cancel_callbacks.add(lambda _: self._ended.set())
         try:
-            await self._set_up(session, channel)
+            await self._kept.set_up(session, channel)
             self._ready.set()
             await self._ended.wait()
         finally:
             if not self._stop.is_set():
                 self._ready.clear()
-                self._lost()
+                self._kept.lose()
                 await _close(channel, self._link.timing)
 
 

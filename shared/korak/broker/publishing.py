@@ -12,7 +12,7 @@ from aiormq.abc import AbstractChannel
 from pamqp.commands import Basic
 
 from korak.broker.gathering import Gathering
-from korak.broker.guarding import guard, unreachable
+from korak.broker.guarding import guard, pause, unreachable
 from korak.broker.linking import Link, Session
 from korak.broker.messages import Message, encode, encode_ended, pack
 from korak.broker.port import DEAD
@@ -83,8 +83,14 @@ class Publisher:
     async def _publish(self, letters: list[_Letter]) -> None:
         for start in range(0, len(letters), IN_FLIGHT):
             returned = await self._publish_page(letters[start : start + IN_FLIGHT])
-            if returned and await self._publish_page(returned):
-                raise unreachable("the server returned what was sent: its queue is gone")
+            if returned:
+                await self._publish_again(returned)
+
+    async def _publish_again(self, letters: list[_Letter]) -> None:
+        """What the server returned. A quorum queue made again before its end was told loses its consumers unheard."""
+        await pause(self._link.session().lost, self._link.timing.settle)
+        if await self._publish_page(letters):
+            raise unreachable("the server returned what was sent: its queue is gone")
 
     async def _publish_page(self, letters: list[_Letter]) -> list[_Letter]:
         """Publishes and awaits every confirm; those that the server returned because their queue is gone."""

@@ -45,7 +45,7 @@ class RabbitSubscription:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._mailbox: Mailbox[list[str]] = Mailbox()
-        self._upkeep = Upkeep(link, self._set_up, lambda: None)
+        self._upkeep = Upkeep(link, self)
 
     async def __aenter__(self) -> Self:
         self._upkeep.start()
@@ -65,10 +65,14 @@ class RabbitSubscription:
     async def __anext__(self) -> list[str]:
         return await self._mailbox.take()
 
-    async def _set_up(self, _: Session, channel: AbstractChannel) -> None:
+    async def set_up(self, session: Session, channel: AbstractChannel) -> None:
+        """Consumes a queue of its own on a new channel."""
         timeout = self._link.timing.confirm
         name = await guard(self._link.topology.declare_subscription(channel), timeout)
         await guard(channel.basic_consume(name, self._receive, no_ack=True), timeout)
+
+    def lose(self) -> None:
+        """What was told meanwhile is missed."""
 
     async def _receive(self, delivered: DeliveredMessage) -> None:
         self._mailbox.put(decode_ended(delivered.body))
