@@ -12,7 +12,7 @@ from typing import Any
 from ulid import ULID
 
 from korak.core.changes import Changes
-from korak.core.facts import Claimed, Fact, Finished, HandlerResult
+from korak.core.facts import CancelAsked, Claimed, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
 from korak.core.opening import Opening, Owner, Version
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant, Policy
@@ -132,6 +132,30 @@ class Flows:
         changes = await self.answer(instance_id, Claimed(step_id, claimant), now)
         assert changes.claimed, changes.dropped
         return changes.claimed[0].step
+
+    async def ask_claim(self, instance_id: int, engine_id: int, now: datetime) -> Changes:
+        """What comes of an engine's asking for the instance's newest attempt."""
+        step = await self.get_step(instance_id)
+        claimant = Claimant(engine_id, str(ULID()), frozenset({"default"}), lambda key, version: True)
+        return await self.answer(instance_id, Claimed(step["id"], claimant), now)
+
+    async def claim_any(self, instance_id: int, engine_id: int, now: datetime) -> Changes:
+        """The same, where it must not have been in vain."""
+        changes = await self.ask_claim(instance_id, engine_id, now)
+        assert changes.dropped in (None, "nothing_due"), changes.dropped
+        return changes
+
+    async def pause(self, instance_id: int, now: datetime) -> None:
+        """Pause the run."""
+        await self.answer(instance_id, PauseAsked(), now)
+
+    async def resume(self, instance_id: int, now: datetime) -> None:
+        """Let it go on."""
+        await self.answer(instance_id, ResumeAsked(), now)
+
+    async def cancel(self, instance_id: int, now: datetime) -> None:
+        """Cancel the run."""
+        await self.answer(instance_id, CancelAsked(), now)
 
     async def finish(self, step: StepRun, result: HandlerResult, now: datetime = NOW) -> Changes:
         """What came of a handler's result."""

@@ -1,0 +1,107 @@
+"""One pass at one time: what its stages share, and how facts are answered so that a bad row stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+
+from korak.broker.messages import RunStep
+from korak.broker.port import Broker
+from korak.core.changes import Changes
+from korak.dispatch import Dispatcher
+from korak.errors import KorakError, TransientError
+from korak.metrics import Metrics
+from korak.store.database import Runner
+from korak.store.transacting import Ask, Transactor
+from korak_waker.report import Report
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a waker works: rows of a batch; seconds of the rest. A command that lies there is looked at after `soon`."""
+
+    batch: int = 500
+    requeue_after: float = 30.0
+    lease: float = 60.0
+    grace: float = 30.0
+    soon: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a waker works with, from pass to pass. `runner` commits each statement alone."""
+
+    runner: Runner
+    transactor: Transactor
+    dispatcher: Dispatcher
+    broker: Broker
+    metrics: Metrics
+    limits: Limits
+
+
+@dataclass(eq=False)
+class Pass:
+    """One pass. Everything in it happens at `now` (WK-3). `queues` are those with something ready for their engines."""
+
+    now: datetime
+    tools: Tools
+    may_reclaim: bool
+    report: Report = field(default_factory=Report)
+    queues: set[str] = field(default_factory=set)
+
+    @property
+    def runner(self) -> Runner:
+        """Runs statements, each a transaction of its own."""
+        return self.tools.runner
+
+    @property
+    def limits(self) -> Limits:
+        """How much at once, and after how long."""
+        return self.tools.limits
+
+    def ago(self, seconds: float) -> datetime:
+        """So long before this pass."""
+        return self.now - timedelta(seconds=seconds)
+
+    async def answer(self, asks: Sequence[Ask]) -> int:
+        """Answer facts, one an instance at a time; how many changed something. What others hold is left for later."""
+        changed = 0
+        rest = list(asks)
+        while rest:
+            batch = {ask.instance_id: ask for ask in reversed(rest)}
+            changed += await self._answer_batch(list(batch.values())[::-1])
+            rest = [ask for ask in rest if batch[ask.instance_id] is not ask]
+        return changed
+
+    async def _answer_batch(self, batch: Sequence[Ask]) -> int:
+        try:
+            answers = await self.tools.transactor.answer(batch, self.now)
+        except TransientError:
+            raise
+        except Exception:
+            self.report.errors += 1
+            log.exception("facts_unanswered", instances=[ask.instance_id for ask in batch][:10], count=len(batch))
+            return sum([await self._answer_batch([ask]) for ask in batch]) if len(batch) > 1 else 0
+        for ask, answer in zip(batch, answers, strict=True):
+            if isinstance(answer, KorakError):
+                self.report.errors += 1
+                log.error("fact_refused", instance=ask.instance_id, code=answer.code, message=answer.message)
+        changes = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
+        await self.tools.dispatcher.send(changes)
+        return len(changes)
+
+    async def nudge(self) -> None:
+        """Tell engines that pull of the queues in which something became ready. A nudge that is lost costs a second."""
+        queues, self.queues = self.queues, set()
+        if not self.tools.broker.pulls:
+            return
+        for queue in sorted(queues):
+            try:
+                await self.tools.broker.send(queue, [RunStep((1,))])
+            except TransientError as error:
+                log.warning("nudge_lost", queue=queue, why=error.message)
