@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from korak.clock import Clock
 from korak.config import Engine as EngineSettings
 from korak.core.changes import Changes, Grant
-from korak.core.facts import Complete, Fail, Finished, Freed, HandlerResult, Raised, Wait
+from korak.core.facts import Finished, Freed, HandlerResult, Raised
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
 from korak.metrics import Metrics, get_code_label
 from korak.model import FailureCategory
+from korak.steps.results import Complete, Fail, Wait
 from korak.store.plans import Plans
 from korak_engine.claiming import Inbox
 from korak_engine.handlers import Handlers
@@ -74,8 +75,8 @@ class Engine:
 
     def _begin(self, granted: Grant, snapshot: Snapshot, *, in_a_row: int) -> None:
         version = self._plans.get_number(snapshot.instance.version_id)
-        work = Work(granted.step, granted.input, snapshot, version)
-        work.in_a_row = in_a_row
+        work = Work(granted.step, granted.input, snapshot, version, in_a_row=in_a_row)
+        work.held_since = self._clock.monotonic()
         self.slots.put(work)
         work.task = asyncio.create_task(self._run(work))
 
@@ -146,22 +147,21 @@ class Engine:
 
     def _time_out(self, work: Work) -> None:
         seconds = self._handlers.get_timeout(work)
-        is_abandoned = self._handlers.abandon(work, self._on_freed(work))
+        thread = work.thread
+        is_abandoned = thread is not None and not thread.done()
         after = self._clock.now() + ABANDONED if is_abandoned else None
         raised = Raised("timeout", None, {"seconds": seconds}, after=after, category=FailureCategory.TIMEOUT)
         log.warning("step %s of type %s timed out after %s s", work.step.ulid, work.step.node_type, seconds)
         self.finish(work, raised)
-        if is_abandoned:
+        if thread is not None and is_abandoned:
             self.slots.shrink()
+            thread.add_done_callback(lambda _: self._free(work))
         if work.task is not None:
             work.task.cancel()
 
-    def _on_freed(self, work: Work) -> Callable[[], None]:
-        def free() -> None:
-            self.slots.grow()
-            self.freed.put_nowait((work.step.instance_id, Freed(work.step.ulid)))
-
-        return free
+    def _free(self, work: Work) -> None:
+        self.slots.grow()
+        self.freed.put_nowait((work.step.instance_id, Freed(work.step.ulid)))
 
     # ends
 

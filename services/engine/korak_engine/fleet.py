@@ -21,6 +21,7 @@ from korak.loop import run_every, wait
 from korak.metrics import Metrics
 from korak.owners.authorizer import DefaultAuthorizer
 from korak.policy import get_policy
+from korak.releasing import Puller
 from korak.service import Health
 from korak.steps.registry import Registry
 from korak.store.clocks import measure
@@ -29,10 +30,10 @@ from korak.store.engines import list_held
 from korak.store.gates import Gate
 from korak.store.loading import Loader
 from korak.store.plans import Plans
-from korak.store.releasing import Puller
 from korak.store.sealing import Ids
 from korak.store.transacting import Ask, Transactor
 from korak_engine.claiming import Claimer, feed
+from korak_engine.contexts import Means
 from korak_engine.desk import Desk
 from korak_engine.effects import Effects
 from korak_engine.engine import Engine
@@ -110,17 +111,9 @@ class Builder:
     async def _enter_handlers(self, registry: Registry) -> Handlers:
         settings = self._settings
         effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
-        return await self._stack.enter_async_context(
-            Handlers(
-                registry,
-                effects,
-                open_secrets(settings.secrets),
-                DefaultAuthorizer(),
-                settings.engine,
-                settings.limits,
-                self._clock,
-            )
-        )
+        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer())
+        handlers = Handlers(registry, means, settings=settings.engine, limits=settings.limits, clock=self._clock)
+        return await self._stack.enter_async_context(handlers)
 
     def _make_desk(self, database: Database, dispatcher: Dispatcher) -> Desk:
         hot = Hot(database)
@@ -150,7 +143,7 @@ class Builder:
     async def _watch_tokens(self, database: Database, engine: Engine) -> None:
         async def look() -> None:
             since = self._clock.monotonic() - CHECK
-            held = [work for work in engine.slots.held if work.begun_at < since and not work.is_settled]
+            held = [work for work in engine.slots.held if work.held_since < since and not work.is_settled]
             if not held:
                 return
             tokens = [(work.step.id, work.step.claim_token or "") for work in held]

@@ -77,12 +77,7 @@ class Recorder:
     async def _record(self, batch: Sequence[Result]) -> list[Result]:
         """Record what can be; the results that others kept us from."""
         now = self._clock.now()
-        decided = {id(result): decide_safely(result.work.snapshot, result.fact, now) for result in batch}
-        quick = [
-            (result, changes)
-            for result in batch
-            if isinstance(changes := decided[id(result)], Changes) and changes.dropped is None
-        ]
+        quick = _decide_first(batch, now)
         moved = await self._apply([changes for _, changes in quick]) if quick else set()
         done = [(result, changes) for result, changes in quick if changes.instance.id in moved]
         await self._tell(done)
@@ -134,6 +129,17 @@ class Recorder:
             await self._dispatcher.send([changes for _, changes in done])
         for result, changes in done:
             self._settle(result, changes)
+
+
+def _decide_first(batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
+    """The results that can be recorded from the engine's own snapshots: one an instance, the others need a new one."""
+    quick: dict[int, tuple[Result, Changes]] = {}
+    for result in batch:
+        if result.skips == 0 and result.ask.instance_id not in quick:
+            changes = decide_safely(result.work.snapshot, result.fact, now)
+            if isinstance(changes, Changes) and changes.dropped is None:
+                quick[result.ask.instance_id] = (result, changes)
+    return list(quick.values())
 
 
 def adopt(changes: Changes, fact: Finished) -> Changes:
