@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from korak.broker.messages import RunStep
 from korak.broker.notify import NotifyBroker
-from korak.broker.port import Notifier
+from korak.broker.port import Delivery, Notifier
 from korak.errors import TransientError
 from korak.store.channels import MAX_PAYLOAD, Channels, channel_name
 from tests.support import eventually
@@ -129,7 +129,7 @@ async def _is_told(channels: Channels) -> bool:
     return True
 
 
-async def _escalates(channels: Channels, getting: asyncio.Task[list[object]]) -> bool:
+async def _escalates(channels: Channels, getting: asyncio.Task[list[Delivery]]) -> bool:
     if not getting.done():
         await channels.notify("escalations", ["garbage", "", '{"kind":"FireEscalation","escalations":[1]}'])
     return getting.done()

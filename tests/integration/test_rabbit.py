@@ -121,7 +121,8 @@ async def test_a_wrong_queue_name_is_the_callers_mistake(rabbit: Rabbit) -> None
 
 async def test_escalations_stand_in_their_own_queue(rabbit: Rabbit) -> None:
     assert await rabbit.broker.depth(ESCALATIONS) == 0
-    assert await rabbit.channel.get_queue(f"{rabbit.prefix}.escalations")
+    queue = await rabbit.channel.get_queue(f"{rabbit.prefix}.escalations")
+    assert queue.declaration_result.consumer_count == 0
 
 
 async def test_nothing_is_left_running_after_the_end(amqp_url: str) -> None:
