@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from ulid import ULID
+from secrets import token_hex
 
 from korak.core.snapshot import Claimant
+
+TOKEN_BYTES = 13
 
 
 @dataclass(slots=True)
@@ -21,4 +22,4 @@ class Identity:
 
     def get_claimant(self) -> Claimant:
         """The engine with a new token: made before the transaction, so that a lost answer can be found again by it."""
-        return Claimant(self.engine_id, str(ULID()), self.queues, self.runs)
+        return Claimant(self.engine_id, token_hex(TOKEN_BYTES), self.queues, self.runs)

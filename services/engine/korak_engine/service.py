@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import AsyncExitStack
 
 from korak.config import Settings
@@ -10,6 +11,9 @@ from korak.metrics import Metrics
 from korak.service import Health
 from korak.serving import serve_health
 from korak_engine.fleet import Builder
+
+YOUNG, MIDDLE, OLD = 50_000, 20, 50
+"""Thresholds of the garbage collector: a batch makes thousands of rows, and nearly all of them are gone by counting."""
 
 
 async def run(stop: asyncio.Event, settings: Settings) -> None:
@@ -19,6 +23,7 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
     health, metrics = Health(), Metrics(settings.metrics.directory)
     async with AsyncExitStack() as stack:
         fleet = await Builder(stack, settings, metrics, health).build()
+        _settle_memory()
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(serve_health(stop, settings.health, health, metrics))
             working = [tasks.create_task(work) for work in fleet.works]
@@ -29,3 +34,9 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
             for task in working:
                 task.cancel()
             await serving
+
+
+def _settle_memory() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, MIDDLE, OLD)
