@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated
 
+import orjson
 import typer
 
 from korak import commands
+from korak.commands.calling import Refusal
 from korak.commands.screen import Screen
 from korak.errors import KorakError, SettingsError
 
@@ -51,9 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SettingsError as error:
         sys.stderr.write(f"{error.message}\n")
         sys.exit(MISCONFIGURED)
+    except Refusal as refusal:
+        tell_refusal(refusal, is_json="--json" in given)
+        sys.exit(REFUSED)
     except KorakError as error:
         sys.stderr.write(f"{error.message} ({error.code})\n")
         sys.exit(REFUSED)
+
+
+def tell_refusal(refusal: Refusal, *, is_json: bool) -> None:
+    """Write what the API refused: its problem as it came, or a line for each thing that is wrong."""
+    lines = [orjson.dumps(refusal.body).decode()] if is_json else refusal.lines
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def tell_version(is_asked: bool) -> None:

@@ -18,6 +18,9 @@ from korak.config import Logs
 
 MASK = "***"
 SECRET_NAMES = frozenset({"authorization", "cookie", "password", "secret", "token"})
+TALKERS = ("httpx", "httpcore")
+"""Libraries that log every address they call, with what is secret in it."""
+
 SHORTEST = 4
 """Values shorter than this aren't hidden: they would blank half of every line."""
 
@@ -57,6 +60,8 @@ def configure(settings: Logs, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.level.upper())
+    for talker in TALKERS:
+        logging.getLogger(talker).setLevel(max(root.level, logging.WARNING))
 
 
 def about(**fields: str | int | None) -> Any:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from importlib.metadata import entry_points
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from korak.config import Settings
 from korak.errors import SettingsError
 
 GROUP = "korak.services"
 """The entry points that name the services: the library runs them without importing them."""
+
+PASSES = "korak.passes"
+"""The entry points that name what a periodic service does in one pass, for those who ask for it by hand."""
+
+Pass: TypeAlias = Callable[[Settings], Awaitable[object]]
+"""One pass; what it gives is a dataclass of counts."""
 
 
 class Service(Protocol):
@@ -59,3 +66,10 @@ def get_service(name: str) -> Service:
         return cast("Service", point.load())
     known = ", ".join(list_services()) or "none; install Korak with pip"
     raise SettingsError("invalid_setting", f"There is no service {name}. Installed are: {known}.")
+
+
+def get_pass(name: str) -> Pass:
+    """One pass of the periodic service of that name. Raises SettingsError where it isn't installed."""
+    for point in entry_points(group=PASSES, name=name):
+        return cast("Pass", point.load())
+    raise SettingsError("invalid_setting", f"There is no service {name} that passes; install Korak with pip.")

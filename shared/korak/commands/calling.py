@@ -122,7 +122,7 @@ def find_left(name: str) -> dict[str, str]:
         except (OSError, ValueError):
             continue
         if isinstance(found, dict):
-            return {str(key): str(value) for key, value in found.items()}
+            return {str(key): str(value) for key, value in found.items() if value is not None}
     return {}
 
 

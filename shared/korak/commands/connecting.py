@@ -21,10 +21,11 @@ def read_database_settings(steps: str | None = None) -> Settings:
     settings = read_settings(steps)
     if settings.database.url:
         return settings
-    url = find_left("database.json").get("url")
-    if url is None:
+    left = find_left("database.json")
+    if "url" not in left:
         raise SettingsError(message="Which database? Set KORAK_DATABASE__URL, or run korak dev in this directory.")
-    return settings.model_copy(update={"database": replace(settings.database, url=url)})
+    given = replace(settings.database, url=left["url"], effect_url=left.get("effect_url"))
+    return settings.model_copy(update={"database": given})
 
 
 def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:

@@ -45,9 +45,9 @@ class Home:
         """Where the commands find the API."""
         write_private(self.directory / "client.json", orjson.dumps({"url": url, "token": token}) + b"\n")
 
-    def leave_database(self, url: str) -> None:
+    def leave_database(self, url: str, effect_url: str | None) -> None:
         """Where the commands that work on the database find it."""
-        write_private(self.directory / "database.json", orjson.dumps({"url": url}) + b"\n")
+        write_private(self.directory / "database.json", orjson.dumps({"url": url, "effect_url": effect_url}) + b"\n")
 
 
 @contextmanager

@@ -100,7 +100,7 @@ async def run(stop: asyncio.Event, options: Options, settings: Settings, on_read
         ]
         running = Running(url, token, place, is_embedded, supervisors)
         place.leave_client(url, token)
-        place.leave_database(settings.database.url)
+        place.leave_database(settings.database.url, settings.database.effect_url)
 
         async def announce(stopping: asyncio.Event) -> None:
             if await is_up(stopping, running, database):

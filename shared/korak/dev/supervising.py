@@ -15,6 +15,7 @@ from korak.loop import Backoff, wait
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
+BACKOFF = Backoff(first=0.2)
 STABLE = 10.0
 """Seconds after which a child counts as having run: its death is the first in a row again."""
 
@@ -39,7 +40,7 @@ class Supervisor:
         clock: Clock,
         *,
         on_death: Callable[[int], Awaitable[None]] | None = None,
-        backoff: Backoff = Backoff(first=0.2),
+        backoff: Backoff = BACKOFF,
     ) -> None:
         self._program = program
         self._clock = clock
