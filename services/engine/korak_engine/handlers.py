@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Self, assert_never, cast
+from typing import Final, Self, assert_never, cast
 
 from korak import config
 from korak.clock import Clock
 from korak.core.facts import HandlerResult, Raised
+from korak.errors import TransientError
 from korak.graphs.plans import PlannedNode
 from korak.model import StepRole
 from korak.owners import context
@@ -26,6 +27,9 @@ from korak_engine.contexts import AsyncContext, Means, ThreadContext, View, auth
 from korak_engine.processes import Order, Processes
 from korak_engine.threads import Threads
 from korak_engine.work import Work
+
+MAX_OUTPUT: Final = 2 << 20
+"""The most bytes that a type may ask for its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +136,13 @@ class Handlers:
         node, stored = get_node(work), work.step.resume_signal
         kind = self._registry.get(work.step.node_type, work.step.type_version)
         if kind is None:
-            raise LookupError(f"no step type {work.step.node_type} {work.step.type_version} is registered here")
+            raise TransientError("no_engine_for_type", type=work.step.node_type)
         signal = None if stored is None else Signal.from_json(stored)
         return Attempt(work, kind, signal, self._get_limit(kind, node), revealed)
 
     def _get_limit(self, kind: StepType, node: PlannedNode) -> int:
-        return kind.max_output or node.max_output or self._limits.max_output_bytes
+        given = kind.max_output or node.max_output
+        return min(given, MAX_OUTPUT) if given else self._limits.max_output_bytes
 
     async def _run(self, attempt: Attempt) -> HandlerResult:
         work, kind = attempt.work, attempt.kind
@@ -194,7 +199,10 @@ class Handlers:
 
     async def _disregard_cancel(self, work: Work) -> None:
         """A handler that has cancelled its own task hasn't cancelled the engine's: what is pending is taken back."""
-        task = asyncio.current_task()
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # the loop is gone, and this is only being closed
+            return
         if task is None or not task.cancelling() or self._is_given_up(work):
             return
         while task.uncancel():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
@@ -33,9 +34,9 @@ def settle(call: Callable[[], object], now: Callable[[], datetime], limit: int) 
     """Call a handler; what it raised, or what it returned as the union, or an awaitable that is still to be awaited."""
     try:
         returned = call()
+        return returned if inspect.isawaitable(returned) else read(returned, limit)
     except BaseException as error:  # sys.exit and the like end the attempt, never the thread or the engine
         return describe(error, now())
-    return returned if texts.is_awaitable(returned) else read(returned, limit)
 
 
 def read(returned: object, limit: int) -> HandlerResult:
@@ -45,7 +46,7 @@ def read(returned: object, limit: int) -> HandlerResult:
     except StepFailed as refused:
         params: JsonObject = {name: value for name, value in refused.params.items() if value is not None}
         return Raised(refused.code, refused.message, params, is_retryable=False)
-    except Exception as error:
+    except BaseException as error:  # what is returned may be of a class that does anything when it is read
         detail = f"reading it raised {type(error).__name__}"
         return Raised("invalid_output", None, {"pointer": "", "detail": detail}, is_retryable=False)
 
@@ -115,7 +116,8 @@ def _scrub(result: HandlerResult, secrets: Collection[str], limit: int) -> Handl
         case Complete(outcome, output):
             return read(Complete(scrub(outcome, secrets), _scrub_object(output, secrets)), limit)
         case Wait(spec, output):
-            return read(Wait(spec, _scrub_object(output, secrets)), limit)
+            items = tuple(_scrub_item(item, secrets) for item in spec.items)
+            return read(Wait(WaitSpec(items, spec.wants_probe), _scrub_object(output, secrets)), limit)
         case Fail(code, message, params):
             return Fail(scrub(code, secrets), _scrub_text(message, secrets), _scrub_object(params, secrets))
         case Raised():
@@ -128,6 +130,13 @@ def _scrub(result: HandlerResult, secrets: Collection[str], limit: int) -> Handl
             )
         case _:
             assert_never(result)
+
+
+def _scrub_item(item: WaitItem, secrets: Collection[str]) -> WaitItem:
+    due = item.due if isinstance(item.due, datetime) else scrub_json(item.due, secrets)
+    match = None if item.match is None else _scrub_object({**item.match}, secrets)
+    scrubbed: Any = {name: scrub_json(getattr(item, name), secrets) for name in WRITTEN}
+    return replace(item, **scrubbed, due=due, match=match)
 
 
 def _scrub_text(text: str | None, secrets: Collection[str]) -> str | None:
@@ -209,7 +218,7 @@ def _clean_text(text: object) -> str | None:
 
 
 def _clean_params(params: object) -> JsonObject:
-    if not isinstance(params, dict):
+    if type(params) is not dict:
         return {}
     kept = {name: value for name, value in params.items() if hygiene.check_json({name: value}) is None}
     return orjson.loads(orjson.dumps(kept)) if kept else {}

@@ -122,11 +122,13 @@ class Processes:
         self._threads = Threads(size, "korak-process")
         self._clock = clock
         self._free: list[Child] = []
+        self._seats: set[Seat] = set()
         self._is_closed = False
 
     async def run(self, order: Order, begin: Callable[[], None]) -> HandlerResult:
         """What the order comes to; cancelling kills its process. `begin` is called when the handler is about to run."""
         seat, loop = Seat(), asyncio.get_running_loop()
+        self._seats.add(seat)
         started = partial(loop.call_soon_threadsafe, begin)
         talk = partial(copy_context().run, self._converse, order, seat, started)
         try:
@@ -134,10 +136,14 @@ class Processes:
         except BaseException:
             seat.call_off()
             raise
+        finally:
+            self._seats.discard(seat)
 
     def close(self) -> None:
-        """Kill the processes that are free; a busy one dies with its order, or with this process."""
+        """Kill them all."""
         self._is_closed = True
+        for seat in self._seats:
+            seat.call_off()
         self._threads.close()
         while self._free:
             self._free.pop().bury()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import traceback
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+LONGEST: Final = 1 << 20
+"""Characters of a text that are looked at."""
 
 FRAMES: Final = 64
 """The frames of each exception in a trace, the innermost ones."""
@@ -15,18 +17,10 @@ LONGEST_WAIT: Final = timedelta(days=36525)
 """No retry is later: what is asked for beyond is cut."""
 
 
-def is_awaitable(value: object) -> bool:
-    """Whether it is to be awaited; False for what can't even be asked."""
-    try:
-        return inspect.isawaitable(value)
-    except Exception:
-        return False
-
-
 def say(value: object) -> str:
     """What it says of itself; what is known of it where asking raises."""
     try:
-        return str.__str__(str(value))
+        return str.__str__(str(value))[:LONGEST]
     except BaseException:  # an error whose text raises SystemExit is still no reason to end
         return f"a {type(value).__name__} that can't be shown"
 
@@ -41,7 +35,7 @@ def name_type(error: BaseException) -> str:
 def format_trace(error: BaseException) -> str | None:
     """The trace with its causes; None where it can't be told."""
     try:
-        return "".join(traceback.format_exception(error, limit=-FRAMES))
+        return "".join(traceback.format_exception(error, limit=-FRAMES))[-LONGEST:]
     except BaseException:  # whatever an exception's members do when they are read
         return None
 

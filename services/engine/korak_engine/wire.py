@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, assert_never
 
 import orjson
@@ -64,7 +64,7 @@ def decode_result(told: Mapping[str, Any]) -> HandlerResult:
                 told["message"],
                 told["params"],
                 bool(told["is_retryable"]),
-                datetime.fromisoformat(told["after"]) if told["after"] else None,
+                datetime.fromisoformat(told["after"]).astimezone(UTC) if told["after"] else None,
                 type=told["type"],
                 trace=told["trace"],
             )
