@@ -38,6 +38,7 @@ class Definition:
     current_version_id: int | None
     version: int | None
     checksum: str
+    published_checksum: str | None
     graph: JsonObject
     has_draft: bool
     created_at: datetime
@@ -72,6 +73,7 @@ def _select_definitions() -> Select[Any]:
         select(
             definitions,
             _current.c.number.label("version"),
+            _current.c.checksum.label("published_checksum"),
             _draft.c.id.is_not(None).label("has_draft"),
             func.coalesce(_draft.c.checksum, _current.c.checksum).label("checksum"),
             func.coalesce(_draft.c.graph, _current.c.graph).label("graph"),
@@ -93,6 +95,7 @@ def _read(row: asyncpg.Record) -> Definition:
         current_version_id=row["current_version_id"],
         version=row["version"],
         checksum=row["checksum"],
+        published_checksum=row["published_checksum"],
         graph=row["graph"],
         has_draft=row["has_draft"],
         created_at=row["created_at"],
@@ -133,9 +136,7 @@ async def list_definitions(
     return [_read(row) for row in rows]
 
 
-async def add(
-    connection: Connection, owner: Owner, key: str, document: JsonObject, *, now: datetime
-) -> int | None:
+async def add(connection: Connection, owner: Owner, key: str, document: JsonObject, *, now: datetime) -> int | None:
     """A new definition without anything in it; None where the key is taken, by a deleted one too."""
     made = (
         upsert(definitions)
@@ -213,9 +214,7 @@ def _get_parts(document: JsonObject) -> dict[str, Any]:
 
 async def drop_draft(connection: Connection, definition_id: int) -> None:
     """Forget the draft of a locked definition."""
-    query = remove(versions).where(
-        versions.c.definition_id == definition_id, versions.c.status == VersionStatus.DRAFT
-    )
+    query = remove(versions).where(versions.c.definition_id == definition_id, versions.c.status == VersionStatus.DRAFT)
     await fetch(connection, query)
 
 

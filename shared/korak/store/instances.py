@@ -53,7 +53,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which instances a list shows; None and nothing given let all pass. `before` is the ULID after which it goes on."""
+    """Which instances a list shows; what isn't given lets all pass. `before` is the ULID after which it goes on."""
 
     owner_scope: str | None
     statuses: Sequence[str] = ()
@@ -123,7 +123,7 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
         column = instances.c[name]
         yield column >= at if is_lower else column < at
         if name == "created_at":
-            bound = str(ULID.from_datetime(at))[:10]
+            bound = str(ULID.from_timestamp(max(0.0, at.timestamp())))[:10]
             yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
 
 

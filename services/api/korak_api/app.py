@@ -1,0 +1,143 @@
+"""The application: every operation behind one way in, which reads, allows, answers and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from korak.errors import NotAnswered, NotFound
+from korak.owners.context import within
+from korak.owners.reach import Reach, get_reach
+from korak.owners.roles import require
+from korak.owners.scopes import APPLICATION
+from korak.owners.tokens import Credential
+from korak.serving import get_routes
+from korak_api import idempotency, openapi, problems
+from korak_api.operations import Answer, Call, Operation
+from korak_api.parameters import read_query
+from korak_api.requests import check_body, read_json
+from korak_api.resources import Resources
+from korak_api.routes import OPERATIONS
+
+NOBODY: Final = Credential.for_owner(APPLICATION, frozenset(), name="nobody")
+"""Who asks for what is open to everybody."""
+
+JSON: Final = "application/json"
+UNKNOWN: Final = "unknown"
+"""The label of requests to addresses that aren't there."""
+
+
+def make_app(resources: Resources, operations: Sequence[Operation] = OPERATIONS) -> Starlette:
+    """The API."""
+    entrance = Entrance(resources)
+    routes = [entrance.get_route(path, methods) for path, methods in _by_path(operations).items()]
+    description = orjson.dumps(openapi.describe(operations))
+
+    async def show_openapi(request: Request) -> Response:
+        return Response(description, media_type=JSON)
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        return entrance.refuse(request, error)
+
+    return Starlette(
+        routes=[
+            *routes,
+            Route("/openapi.json", show_openapi),
+            *get_routes(resources.health, resources.metrics),
+        ],
+        exception_handlers={HTTPException: refuse},
+    )
+
+
+def _by_path(operations: Sequence[Operation]) -> dict[str, dict[str, Operation]]:
+    """What each address answers. Addresses without a variable go first: `/validate` is no key."""
+    found: dict[str, dict[str, Operation]] = {}
+    for operation in sorted(operations, key=lambda operation: operation.path.count("{")):
+        found.setdefault(operation.path, {})[operation.method] = operation
+    return found
+
+
+class Entrance:
+    """The one way in."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def get_route(self, path: str, methods: Mapping[str, Operation]) -> Route:
+        """The route of one address, for all its methods."""
+
+        async def answer(request: Request) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            return await self._measure(request, methods[method])
+
+        return Route(path, answer, methods=list(methods))
+
+    def refuse(self, request: Request, error: Exception) -> Response:
+        """The answer where no operation is meant."""
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            allow = (error.headers or {}).get("Allow", "")
+            response = problems.answer(NotAnswered(method=request.method[:20]), allow=allow)
+        else:
+            response = problems.answer(NotFound("route_not_found", path=request.url.path[:200]))
+        self._resources.metrics.http_requests.labels(UNKNOWN, UNKNOWN, str(response.status_code)).inc()
+        return response
+
+    async def _measure(self, request: Request, operation: Operation) -> Response:
+        clock, metrics = self._resources.clock, self._resources.metrics
+        began = clock.monotonic()
+        response = await self._try(request, operation)
+        names = (operation.method, operation.path)
+        metrics.http_request_seconds.labels(*names).observe(clock.monotonic() - began)
+        metrics.http_requests.labels(*names, str(response.status_code)).inc()
+        return response
+
+    async def _try(self, request: Request, operation: Operation) -> Response:
+        try:
+            call = await self._open(request, operation)
+            with within(call.reach.owner):
+                return _respond(await self._answer(call, operation))
+        except Exception as error:
+            return problems.answer(error)
+
+    async def _answer(self, call: Call, operation: Operation) -> Answer:
+        if not operation.is_kept:
+            return await operation.handler(call)
+        return await idempotency.answer(call, operation)
+
+    async def _open(self, request: Request, operation: Operation) -> Call:
+        """Read and allow a request: who asks comes first, so that nobody else costs more than that."""
+        credential, reach = NOBODY, Reach(APPLICATION)
+        if not operation.is_public:
+            credential = await self._resources.credentials.identify(request.headers.get("authorization"))
+            reach = get_reach(credential, request.headers.get("korak-owner"))
+        if operation.verb is not None:
+            require(credential, operation.verb)
+        given: dict[str, list[str]] = {}
+        for name, value in request.query_params.multi_items():
+            given.setdefault(name, []).append(value)
+        query = read_query(operation.query, given)
+        has_body = operation.method in ("POST", "PUT")
+        body = await read_json(request, limit=self._resources.settings.api.max_body) if has_body else None
+        return Call(
+            resources=self._resources,
+            credential=credential,
+            reach=reach,
+            path=request.path_params,
+            query=query,
+            headers=request.headers,
+            body=check_body(operation.body, body),
+            now=self._resources.clock.now(),
+        )
+
+
+def _respond(answer: Answer) -> Response:
+    if answer.body is None:
+        return Response(status_code=answer.status, headers=dict(answer.headers))
+    return Response(orjson.dumps(answer.body), answer.status, {"content-type": JSON, **answer.headers})

@@ -1,0 +1,167 @@
+"""The routes that read instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from korak.errors import NotFound
+from korak.model import InstanceStatus
+from korak.owners.roles import Verb
+from korak.store import instances
+from korak.store.database import Connection
+from korak.store.instances import PAUSED, Filter, View
+from korak_api.operations import Answer, Call, Operation
+from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
+from korak_api.rendering import show_event, show_failure, show_instance, show_step, show_wait
+from korak_api.starts import read_wait
+
+TIMES = ("created", "updated", "ended")
+FILTERS = (
+    Parameter("status", "Only these.", is_list=True, choices=(*InstanceStatus, PAUSED)),
+    Parameter("definition", "Only of these definitions, by key.", is_list=True),
+    Parameter("label", "Only with all of these labels.", is_list=True),
+    *(
+        Parameter(f"{name}_{side}", f"Only {name} {'at that time or later' if side == 'after' else 'earlier'}.", "time")
+        for name in TIMES
+        for side in ("after", "before")
+    ),
+)
+AFTER = Parameter("after", "Only events with a greater `seq`.", "count")
+
+
+async def list_instances(call: Call) -> Answer:
+    """GET /v1/instances."""
+    page = read_page(call.query, (str,), most=call.resources.settings.api.max_page)
+    query = call.query
+    wanted = Filter(
+        owner_scope=call.scope_or_all,
+        statuses=query.get("status", ()),
+        definitions=query.get("definition", ()),
+        labels=query.get("label", ()),
+        times=[
+            (f"{name}_at", side == "after", query[f"{name}_{side}"])
+            for name in TIMES
+            for side in ("after", "before")
+            if f"{name}_{side}" in query
+        ],
+        before=page.after[0] if page.after else None,
+    )
+    async with call.resources.database.acquire() as connection:
+        rows = await instances.list_instances(connection, wanted, limit=page.asked)
+    items = [show_instance(row, sees_failures=call.sees_failures) for row in rows]
+    return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
+
+
+async def get(call: Call) -> Answer:
+    """GET /v1/instances/{ulid}."""
+    ulid, seconds = call.path["ulid"], read_wait(call)
+    async with call.resources.database.acquire() as connection:
+        view = await find(call, connection)
+    if seconds and not view.instance.is_ended:
+        with call.resources.waiter.watch(ulid) as watch:
+            await watch.wait(seconds)
+        async with call.resources.database.acquire() as connection:
+            view = await find(call, connection)
+    return Answer(show_instance(view, sees_failures=call.sees_failures))
+
+
+async def list_steps(call: Call) -> Answer:
+    """GET /v1/instances/{ulid}/steps."""
+    page = read_page(call.query, (str,), most=call.resources.settings.api.max_page)
+    async with call.resources.database.acquire() as connection:
+        view = await find(call, connection)
+        after = page.after[0] if page.after else None
+        rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
+    items = [show_step(row, sees_failures=call.sees_failures) for row in rows]
+    return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
+
+
+async def list_events(call: Call) -> Answer:
+    """GET /v1/instances/{ulid}/events."""
+    page = read_page(call.query, (int,), most=call.resources.settings.api.max_page)
+    after = page.after[0] if page.after else call.query.get("after", 0)
+    async with call.resources.database.acquire() as connection:
+        view = await find(call, connection)
+        rows = await instances.list_events(connection, view.instance.id, after=after, limit=page.asked)
+    return Answer(make_page(page, rows, [show_event(row) for row in rows], lambda row: (row["seq"],)))
+
+
+async def list_waits(call: Call) -> Answer:
+    """GET /v1/instances/{ulid}/waits."""
+    return await _list_below(call, instances.list_waits, show_wait)
+
+
+async def list_failures(call: Call) -> Answer:
+    """GET /v1/instances/{ulid}/failures."""
+    return await _list_below(
+        call, instances.list_failures, lambda row: show_failure(row, sees_failures=call.sees_failures)
+    )
+
+
+async def _list_below(call: Call, read: Any, show: Any) -> Answer:
+    """A page of rows that only ever grow in number, so that a count of them is a place."""
+    page = read_page(call.query, (int,), most=call.resources.settings.api.max_page)
+    skip = max(0, page.after[0]) if page.after else 0
+    async with call.resources.database.acquire() as connection:
+        view = await find(call, connection)
+        rows: Sequence[Any] = await read(connection, view.instance.id, skip=skip, limit=page.asked)
+    return Answer(make_page(page, rows, [show(row) for row in rows], lambda _: (skip + page.limit,)))
+
+
+async def find(call: Call, connection: Connection) -> View:
+    """The instance of a request. Raises NotFound, for another owner's too."""
+    view = await instances.get(connection, call.owner_scope, call.path["ulid"])
+    if view is None:
+        raise NotFound("instance_not_found", key=call.path["ulid"])
+    return view
+
+
+READ = Verb.INSTANCES_READ
+ONE = "/v1/instances/{ulid}"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/v1/instances",
+        list_instances,
+        "List instances, the newest first; refused starts are left out.",
+        READ,
+        "InstancePage",
+        query=(*FILTERS, *PAGE),
+    ),
+    Operation("GET", ONE, get, "Read an instance.", READ, "Instance", problems=(404,), query=(WAIT,)),
+    Operation(
+        "GET",
+        f"{ONE}/steps",
+        list_steps,
+        "List attempts, in the order in which they came to be.",
+        READ,
+        "StepPage",
+        problems=(404,),
+        query=PAGE,
+    ),
+    Operation(
+        "GET", f"{ONE}/events", list_events, "List history.", READ, "EventPage", problems=(404,), query=(AFTER, *PAGE)
+    ),
+    Operation(
+        "GET",
+        f"{ONE}/waits",
+        list_waits,
+        "List waits, the oldest first.",
+        READ,
+        "WaitPage",
+        problems=(404,),
+        query=PAGE,
+    ),
+    Operation(
+        "GET",
+        f"{ONE}/failures",
+        list_failures,
+        "List failures, the oldest first.",
+        READ,
+        "FailurePage",
+        problems=(404,),
+        query=PAGE,
+    ),
+)

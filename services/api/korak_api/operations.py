@@ -1,0 +1,111 @@
+"""What one route is: the one table from which the router, the checks of a request and OpenAPI are made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from korak.graphs.schemas import Schema, compile_schema
+from korak.model import JsonObject
+from korak.owners.reach import Reach
+from korak.owners.roles import Verb, is_allowed
+from korak.owners.tokens import Credential
+from korak_api.parameters import Parameter
+from korak_api.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, read and allowed: who asks, for whom, and with what."""
+
+    resources: Resources
+    credential: Credential
+    reach: Reach
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    headers: Mapping[str, str]
+    body: JsonObject
+    now: datetime
+    seed: str | None = None
+    """The same for every repeat under one Idempotency-Key: what a call makes up is made from it."""
+
+    @property
+    def owner_scope(self) -> str:
+        """Whose things the request is about."""
+        return self.reach.owner.scope
+
+    @property
+    def scope_or_all(self) -> str | None:
+        """The same for lists; None where it is about everybody's."""
+        return None if self.reach.is_over_all else self.owner_scope
+
+    @property
+    def sees_failures(self) -> bool:
+        """Whether the text and trace of an unknown exception are shown."""
+        return is_allowed(self.credential.roles, Verb.FAILURES_READ)
+
+    @property
+    def actor(self) -> JsonObject:
+        """Who acts, as history keeps it."""
+        return {"user": self.credential.user, "token": self.credential.name}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call comes to. Without a body the answer is empty."""
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    kept: Any = None
+    """What is kept of the body for a repeat, where that isn't all of it."""
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a request carries: its members, those that it must have, and those that a later version will take."""
+
+    members: Mapping[str, JsonObject]
+    required: tuple[str, ...] = ()
+    unserved: frozenset[str] = frozenset()
+    checked: Schema = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "checked", compile_schema(self.to_schema()))
+
+    def to_schema(self) -> JsonObject:
+        """As JSON Schema."""
+        return {
+            "type": "object",
+            "properties": dict(self.members),
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method at one address. `verb` is what the credential must be allowed; None: nothing but being known.
+
+    `answer` names a schema of `korak_api.shapes`; `statuses` are the answers besides problems.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    verb: Verb | None = None
+    answer: str | None = None
+    statuses: tuple[int, ...] = (200,)
+    problems: tuple[int, ...] = ()
+    body: Body | None = None
+    query: tuple[Parameter, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_public: bool = False
+    is_kept: bool = False
+    """Whether the answer is kept for a repeat under the same Idempotency-Key."""

@@ -1,0 +1,129 @@
+"""Changing definitions: drafts under If-Match, versions frozen, one definition's row locked at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from korak.errors import Conflict, Invalid, Issue, NotFound, Stale, Unconditional
+from korak.graphs.checksum import checksum
+from korak.graphs.freezing import freeze
+from korak.graphs.shape import parse
+from korak.graphs.validation import Report, validate
+from korak.model import DefinitionStatus, JsonObject
+from korak.store import definitions
+from korak.store.database import Connection
+from korak.store.definitions import Definition
+from korak_api.operations import Call
+
+ANY_TAG = "*"
+
+
+async def create(call: Call, connection: Connection, document: JsonObject) -> Definition:
+    """A new definition with its draft. Raises Conflict where the key is taken, by a deleted one too."""
+    parse(document, call.resources.limits)
+    key = str(document["key"])
+    made = await definitions.add(connection, call.reach.owner, key, document, now=call.now)
+    if made is None:
+        raise Conflict("definition_exists", key=key)
+    await definitions.keep_draft(connection, made, key, document, now=call.now)
+    return await lock(call, connection, key)
+
+
+async def save(call: Call, connection: Connection, key: str, document: JsonObject) -> tuple[Definition, bool]:
+    """The definition with this draft, and whether it is new. What is overwritten must be named by If-Match."""
+    parse(document, call.resources.limits)
+    if document["key"] != key:
+        detail = {"detail": f"It is {key}, as in the address"}
+        raise Invalid("invalid_document", issues=[Issue("invalid_value", "/key", detail)], count=1)
+    standing = await definitions.lock(connection, call.owner_scope, key)
+    given = call.headers.get("if-match")
+    if standing is None:
+        if given is not None:
+            raise Stale(actual=None)
+        return await create(call, connection, document), True
+    check_match(standing, given)
+    if standing.status is DefinitionStatus.ARCHIVED:
+        raise Conflict("definition_archived", key=key)
+    await _keep(call, connection, standing, document)
+    return await lock(call, connection, key), False
+
+
+async def _keep(call: Call, connection: Connection, standing: Definition, document: JsonObject) -> None:
+    """Keep the document as the draft; one that is the published graph to the letter needs none."""
+    if standing.published_checksum == checksum(document) and standing.version is not None:
+        current = await definitions.get_version(connection, standing.id, standing.version)
+        if current is not None and current.graph == document:
+            await definitions.drop_draft(connection, standing.id)
+            return
+    await definitions.keep_draft(connection, standing.id, standing.key, document, now=call.now)
+
+
+def check_match(standing: Definition, given: str | None) -> None:
+    """Whether If-Match names what stands there. Raises Unconditional without it, Stale where it has changed since."""
+    if given is None:
+        raise Unconditional
+    tags = [tag.strip().removeprefix("W/").strip('"') for tag in given.split(",")]
+    if ANY_TAG not in tags and standing.checksum not in tags:
+        raise Stale(actual=standing.checksum)
+
+
+async def publish(call: Call, connection: Connection, key: str) -> Definition:
+    """Freeze the draft as the next version; the same checksum as the current version's changes nothing."""
+    standing = await lock(call, connection, key)
+    if standing.status is DefinitionStatus.ARCHIVED:
+        raise Conflict("definition_archived", key=key)
+    draft = await definitions.get_draft(connection, standing.id)
+    if draft is None or draft.checksum == standing.published_checksum:
+        return standing
+    check(call, draft.graph)
+    contracts = freeze(draft.graph, call.resources.catalogue)
+    user = call.credential.user
+    number = await definitions.publish(connection, standing, draft, contracts=contracts, publisher=user, now=call.now)
+    return replace(await lock(call, connection, key), version=number)
+
+
+def check(call: Call, document: JsonObject) -> Report:
+    """The report on a document that may be published. Raises Invalid with all that is wrong."""
+    report = validate(document, call.resources.catalogue, call.resources.limits)
+    if not report.is_publishable:
+        raise Invalid("invalid_document", issues=report.issues, count=len(report.issues))
+    return report
+
+
+async def activate(call: Call, connection: Connection, key: str, number: int) -> Definition:
+    """Make an older version the current one."""
+    standing = await lock(call, connection, key)
+    if standing.status is DefinitionStatus.ARCHIVED:
+        raise Conflict("definition_archived", key=key)
+    version = await definitions.get_version(connection, standing.id, number)
+    if version is None:
+        raise NotFound("version_not_found", key=key, number=number)
+    await definitions.activate(connection, standing, version, now=call.now)
+    return await lock(call, connection, key)
+
+
+async def archive(call: Call, connection: Connection, key: str) -> Definition:
+    """Take no more starts; what runs goes on."""
+    standing = await lock(call, connection, key)
+    if standing.status is DefinitionStatus.DRAFT:
+        raise Conflict("definition_not_published", key=key)
+    if standing.status is not DefinitionStatus.ARCHIVED:
+        await definitions.change(connection, standing.id, now=call.now, status=DefinitionStatus.ARCHIVED)
+    return await lock(call, connection, key)
+
+
+async def restore(call: Call, connection: Connection, key: str) -> Definition:
+    """Take starts again."""
+    standing = await lock(call, connection, key)
+    if standing.status is not DefinitionStatus.ARCHIVED:
+        raise Conflict("definition_not_archived", key=key)
+    await definitions.change(connection, standing.id, now=call.now, status=DefinitionStatus.ACTIVE)
+    return await lock(call, connection, key)
+
+
+async def lock(call: Call, connection: Connection, key: str) -> Definition:
+    """The owner's own definition, locked. Raises NotFound."""
+    standing = await definitions.lock(connection, call.owner_scope, key)
+    if standing is None:
+        raise NotFound("definition_not_found", key=key)
+    return standing
