@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
+import asyncpg
+
 from korak.core.changes import Changes
 from korak.core.decide import decide
 from korak.core.facts import Broken, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
-from korak.errors import KorakError
+from korak.errors import KorakError, TransientError
 from korak.model import FailureCategory
 from korak.store.applying import apply
 from korak.store.database import Hot, Runner, is_data_fault
@@ -115,6 +117,11 @@ async def wait_for_lock(runner: Runner, instance_ids: Sequence[int], patience: f
     await runner.fetch("lock_timeout_set", timeout=f"{int(patience * 1000)}ms")
     rows = await runner.fetch("instances_wait", ids=sorted(set(instance_ids)))
     return {row["id"] for row in rows}
+
+
+def is_lock_timeout(error: TransientError) -> bool:
+    """Whether what failed is that a lock wasn't had in time."""
+    return isinstance(error.__cause__, asyncpg.LockNotAvailableError)
 
 
 def decide_safely(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes | KorakError:
