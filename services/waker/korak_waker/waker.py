@@ -31,7 +31,7 @@ class Waker:
         self._releaser = releaser
         self._clock = clock
         self._steadiness = Steadiness(tools.limits.lease)
-        self._stages: dict[str, Stage] = {
+        self.stages: dict[str, Stage] = {
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,
@@ -51,7 +51,7 @@ class Waker:
         """
         is_steady = self._steadiness.begin(self._clock.monotonic())
         current = Pass(now, self._tools, is_steady if may_reclaim is None else may_reclaim)
-        for name, stage in self._stages.items():
+        for name, stage in self.stages.items():
             await self._run(name, stage, current)
         self._count(current.report)
         return current.report

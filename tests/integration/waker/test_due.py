@@ -6,12 +6,13 @@ import pytest
 
 from korak.core.facts import Raised
 from korak.metrics import Metrics
+from korak.model import JsonObject
 from korak.steps.contract import Complete
 from korak_waker.report import Report
 from tests.support.flows import Flows, chain, pausing, work
 from tests.support.wakers import Wakers, at
 
-FOREVER = {"ref": "state.ready", "default": False, "op": "eq", "value": True}
+FOREVER: JsonObject = {"ref": "state.ready", "default": False, "op": "eq", "value": True}
 
 
 async def test_a_timer_wakes_on_the_exact_second_and_not_before_wt_1(flows: Flows, wakers: Wakers) -> None:
