@@ -54,8 +54,8 @@ class Maker:
 
     def make(self, registry: Registry, kind: StepType) -> Work:
         """An attempt, claimed at NOW."""
-        document = graph("order").trigger("manual").node("n", kind.key, self.config, **self.node).edge("start", "n")
-        written = document.document()
+        written: Any = graph("order").trigger("manual").node("n", kind.key, self.config).edge("start", "n").document()
+        written["nodes"][1].update(self.node)
         plan = build(written, freeze(written, registry))
         instance = self._make_instance()
         step = StepRun(
