@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -130,9 +131,7 @@ def chain(key: str, *nodes: JsonObject, inputs: JsonObject | None = None, **sett
     trigger: JsonObject = {"on": "manual"} if inputs is None else {"on": "manual", "inputs": inputs}
     listed: list[Any] = [{"id": "start", "type": "trigger", "config": trigger}, *nodes]
     listed.append({"id": "done", "type": "end", "config": {"result": {"ref": "state"}}})
-    edges: list[Any] = [
-        {"from": before["id"], "to": after["id"]} for before, after in zip(listed, listed[1:], strict=False)
-    ]
+    edges: list[Any] = [{"from": before["id"], "to": after["id"]} for before, after in pairwise(listed)]
     return {
         "schema": "korak.graph/v1",
         "key": key,

@@ -13,7 +13,7 @@ from korak.store import definitions
 from korak.store.database import Connection
 from korak.store.definitions import Definition, Version
 from korak_api import publishing
-from korak_api.operations import Answer, Body, Call, Operation
+from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.parameters import PAGE, Parameter, make_page, read_page
 from korak_api.problems import show_issues
 from korak_api.rendering import show_definition, show_definition_head, show_version
@@ -170,6 +170,17 @@ def _get_inputs(document: Any) -> JsonObject | None:
 READ, WRITE = Verb.DEFINITIONS_READ, Verb.DEFINITIONS_WRITE
 ONE = "/v1/definitions/{key}"
 
+
+def _change(path: str, handler: Handler, summary: str, verb: Verb) -> Operation:
+    return Operation(
+        "POST", f"{ONE}/{path}", handler, summary, verb, "Definition", problems=(404, 409), body=Body({}), is_kept=True
+    )
+
+
+def _read(path: str, handler: Handler, summary: str, answer: str, query: tuple[Parameter, ...] = ()) -> Operation:
+    return Operation("GET", f"{ONE}{path}", handler, summary, READ, answer, problems=(404,), query=query)
+
+
 OPERATIONS = (
     Operation(
         "GET",
@@ -202,15 +213,6 @@ OPERATIONS = (
         body=GRAPH,
     ),
     Operation(
-        "GET",
-        ONE,
-        get,
-        "Read a definition with its graph; the ETag is its checksum.",
-        READ,
-        "Definition",
-        problems=(404,),
-    ),
-    Operation(
         "PUT",
         ONE,
         save,
@@ -233,70 +235,12 @@ OPERATIONS = (
         (204,),
         (404,),
     ),
-    Operation(
-        "POST",
-        f"{ONE}/publish",
-        publish,
-        "Freeze the draft as the next version.",
-        Verb.DEFINITIONS_PUBLISH,
-        "Definition",
-        problems=(404, 409),
-        body=Body({}),
-        is_kept=True,
-    ),
-    Operation(
-        "POST",
-        f"{ONE}/archive",
-        archive,
-        "Take no more starts.",
-        Verb.DEFINITIONS_ARCHIVE,
-        "Definition",
-        problems=(404, 409),
-        body=Body({}),
-        is_kept=True,
-    ),
-    Operation(
-        "POST",
-        f"{ONE}/restore",
-        restore,
-        "Take starts again.",
-        Verb.DEFINITIONS_ARCHIVE,
-        "Definition",
-        problems=(404, 409),
-        body=Body({}),
-        is_kept=True,
-    ),
-    Operation(
-        "GET",
-        f"{ONE}/versions",
-        list_versions,
-        "List versions, the newest first.",
-        READ,
-        "VersionPage",
-        problems=(404,),
-        query=PAGE,
-    ),
-    Operation(
-        "GET",
-        f"{ONE}/versions/{{number}}",
-        get_version,
-        "Read a version with its graph.",
-        READ,
-        "Version",
-        problems=(404,),
-    ),
-    Operation(
-        "POST",
-        f"{ONE}/versions/{{number}}/activate",
-        activate,
-        "Make a version the current one.",
-        Verb.DEFINITIONS_PUBLISH,
-        "Definition",
-        problems=(404, 409),
-        body=Body({}),
-        is_kept=True,
-    ),
-    Operation(
-        "GET", f"{ONE}/export", export, "The published graph with its checksum.", READ, "Export", problems=(404,)
-    ),
+    _read("", get, "Read a definition with its graph; the ETag is its checksum.", "Definition"),
+    _read("/versions", list_versions, "List versions, the newest first.", "VersionPage", PAGE),
+    _read("/versions/{number}", get_version, "Read a version with its graph.", "Version"),
+    _read("/export", export, "The published graph with its checksum.", "Export"),
+    _change("publish", publish, "Freeze the draft as the next version.", Verb.DEFINITIONS_PUBLISH),
+    _change("archive", archive, "Take no more starts.", Verb.DEFINITIONS_ARCHIVE),
+    _change("restore", restore, "Take starts again.", Verb.DEFINITIONS_ARCHIVE),
+    _change("versions/{number}/activate", activate, "Make a version the current one.", Verb.DEFINITIONS_PUBLISH),
 )

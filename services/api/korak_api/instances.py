@@ -13,7 +13,8 @@ from korak.store.database import Connection
 from korak.store.instances import PAUSED, Filter, View
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
-from korak_api.rendering import show_event, show_failure, show_instance, show_step, show_wait
+from korak_api.rendering import show_event, show_failure, show_step, show_wait
+from korak_api.standing import show_instance
 from korak_api.starts import read_wait
 
 TIMES = ("created", "updated", "ended")

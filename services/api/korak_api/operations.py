@@ -83,7 +83,7 @@ class Body:
         return {
             "type": "object",
             "properties": dict(self.members),
-            "required": list(self.required),
+            "required": [*self.required],
             "additionalProperties": False,
         }
 

@@ -10,6 +10,7 @@ from korak.commander import Commander
 from korak.config import Settings
 from korak.graphs.contracts import Catalogue
 from korak.graphs.document import GraphLimits
+from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.service import Health
 from korak.store.database import Database
@@ -47,6 +48,7 @@ class Resources:
     credentials: Credentials
     starts: Starts
     commander: Commander
+    matcher: Matcher
     waiter: Waiter
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import definitions, general, instances, starts
+from korak_api import commands, definitions, general, instances, signals, starts, tokens
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *definitions.OPERATIONS,
     *starts.OPERATIONS,
     *instances.OPERATIONS,
+    *commands.OPERATIONS,
+    *signals.OPERATIONS,
+    *tokens.OPERATIONS,
     *general.OPERATIONS,
 )

@@ -16,6 +16,7 @@ from korak.connecting import connect_broker, make_database
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
 from korak.loop import run_every
+from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.policy import get_policy
 from korak.service import Health
@@ -68,7 +69,8 @@ async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) ->
     """Everything that calls use, on a database and a broker that are there."""
     settings, database, clock = ground.settings, ground.database, ground.clock
     plans = Plans()
-    dispatcher = Dispatcher(ground.broker, Gate(database))
+    gate = Gate(database)
+    dispatcher = Dispatcher(ground.broker, gate)
     loader = Loader(plans, get_policy(settings))
     commander = await stack.enter_async_context(Commander(database, loader, dispatcher, clock))
     starts = Starts(settings, database, plans, dispatcher=dispatcher, clock=clock, metrics=ground.metrics)
@@ -85,6 +87,7 @@ async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) ->
         credentials=Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
         commander=commander,
+        matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
     )
 

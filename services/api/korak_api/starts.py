@@ -16,8 +16,8 @@ from korak.store import instances
 from korak_api.operations import Answer, Body, Call, Operation
 from korak_api.parameters import WAIT, refuse
 from korak_api.problems import StartRefused
-from korak_api.rendering import show_instance, view_changes
 from korak_api.requests import read_header
+from korak_api.standing import show_instance, view_changes
 from korak_api.starting import Started, Wish
 
 MAX_KEY = 191

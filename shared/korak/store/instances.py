@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
-from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
@@ -29,6 +29,7 @@ from korak.store.tables import workflow_waits as waits
 PAUSED = "paused"
 """The status of a paused run, as the API shows it."""
 
+_step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
 
@@ -160,8 +161,8 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
 async def _list_live(connection: Connection, ids: Sequence[int]) -> dict[int, list[StepRun]]:
     found: dict[int, list[StepRun]] = {}
     if ids:
-        query = select(*(steps.c[name] for name in get_columns(StepRun)))
-        query = query.where(steps.c.instance_id.in_(ids), steps.c.status.in_(sorted(LIVE))).order_by(steps.c.id)
+        query = select(*_step_columns).where(steps.c.instance_id.in_(ids), steps.c.status.in_(sorted(LIVE)))
+        query = query.order_by(steps.c.created_at, steps.c.id)
         for row in await fetch(connection, query):
             found.setdefault(row["instance_id"], []).append(read(StepRun, row))
     return found
@@ -172,7 +173,7 @@ async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, li
     if ids:
         is_open = waits.c.status.in_([WaitStatus.PENDING, WaitStatus.SUSPENDED])
         query = select(*(waits.c[name] for name in get_columns(Wait)))
-        query = query.where(waits.c.instance_id.in_(ids), is_open).order_by(waits.c.id)
+        query = query.where(waits.c.instance_id.in_(ids), is_open).order_by(waits.c.created_at, waits.c.id)
         for row in await fetch(connection, query):
             found.setdefault(row["instance_id"], []).append(read(Wait, row))
     return found
@@ -188,11 +189,17 @@ async def list_steps(
     connection: Connection, instance_id: int, *, after: str | None = None, limit: int = 50
 ) -> list[StepRun]:
     """The attempts of an instance in the order in which they were made, after the one of that ULID."""
-    query = select(*(steps.c[name] for name in get_columns(StepRun))).where(steps.c.instance_id == instance_id)
+    query = select(*_step_columns).where(steps.c.instance_id == instance_id)
     if after is not None:
-        place = select(steps.c.id).where(steps.c.instance_id == instance_id, steps.c.ulid == after)
-        query = query.where(steps.c.id > place.scalar_subquery())
-    return [read(StepRun, row) for row in await fetch(connection, query.order_by(steps.c.id).limit(limit))]
+        place = steps.alias("place")
+        behind = select(place.c.id).where(
+            place.c.instance_id == instance_id,
+            place.c.ulid == after,
+            tuple_(steps.c.created_at, steps.c.id) > tuple_(place.c.created_at, place.c.id),
+        )
+        query = query.where(behind.exists())
+    rows = await fetch(connection, query.order_by(steps.c.created_at, steps.c.id).limit(limit))
+    return [read(StepRun, row) for row in rows]
 
 
 async def list_events(
@@ -216,7 +223,7 @@ async def list_waits(
         .join(steps, steps.c.id == waits.c.step_run_id)
         .where(waits.c.instance_id == instance_id)
     )
-    return await fetch(connection, query.order_by(waits.c.id).offset(skip).limit(limit))
+    return await fetch(connection, query.order_by(waits.c.created_at, waits.c.id).offset(skip).limit(limit))
 
 
 async def list_failures(

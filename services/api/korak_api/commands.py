@@ -1,0 +1,100 @@
+"""The routes that command instances: cancel, pause, resume, retry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ulid import ULID
+
+from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAsked
+from korak.errors import Conflict, Unavailable
+from korak.model import DeliveryKind, JsonObject
+from korak.owners.roles import Verb
+from korak.store import instances, signals
+from korak.store.instances import View
+from korak.store.signals import Sending
+from korak_api.instances import find
+from korak_api.operations import Answer, Body, Call, Handler, Operation
+from korak_api.standing import show_instance, view_changes
+
+REASON: Final = Body({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}})
+RETRY: Final = Body({}, unserved=frozenset({"input"}))
+NOTHING: Final = Body({})
+
+
+async def cancel(call: Call) -> Answer:
+    """POST /v1/instances/{ulid}/cancel (CN-1 to CN-8)."""
+    given = call.body.get("reason")
+    reason = given if isinstance(given, str) else None
+    return await _command(call, CancelAsked(reason, call.actor), DeliveryKind.CANCEL, {"reason": reason})
+
+
+async def pause(call: Call) -> Answer:
+    """POST /v1/instances/{ulid}/pause."""
+    return await _command(call, PauseAsked(call.actor), DeliveryKind.PAUSE)
+
+
+async def resume(call: Call) -> Answer:
+    """POST /v1/instances/{ulid}/resume."""
+    return await _command(call, ResumeAsked(call.actor), DeliveryKind.RESUME)
+
+
+async def retry(call: Call) -> Answer:
+    """POST /v1/instances/{ulid}/retry (MR-1 to MR-6)."""
+    return await _command(call, RetryAsked(call.actor), None)
+
+
+async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: JsonObject | None = None) -> Answer:
+    """Answer a command under the lock; where somebody holds the instance, leave a row that the holder obeys."""
+    async with call.resources.database.acquire() as connection:
+        view = await find(call, connection)
+    changes = await call.resources.commander.answer(view.instance.id, fact)
+    if changes is None:
+        view = await _leave(call, view, kind, payload)
+    elif not changes.is_empty:
+        view = view_changes(changes, view.version)
+    return Answer(show_instance(view, sees_failures=call.sees_failures))
+
+
+async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: JsonObject | None) -> View:
+    if kind is None:
+        raise Unavailable(what="The instance")
+    if view.instance.is_ended:
+        raise Conflict(_REFUSALS[kind], status=str(view.instance.status))
+    source_id = call.seed or str(ULID.from_datetime(call.now))
+    sending = Sending(view.instance.id, view.instance.owner_scope, kind, source_id, None, payload, call.actor)
+    async with call.resources.database.transaction() as connection:
+        await signals.send(connection, sending, now=call.now)
+    async with call.resources.database.acquire() as connection:
+        return await instances.get(connection, call.owner_scope, view.instance.ulid) or view
+
+
+_REFUSALS: Final = {
+    DeliveryKind.CANCEL: "instance_not_cancellable",
+    DeliveryKind.PAUSE: "instance_not_pausable",
+    DeliveryKind.RESUME: "instance_not_paused",
+}
+
+ONE: Final = "/v1/instances/{ulid}"
+
+
+def _operate(verb: str, handler: Handler, summary: str, body: Body) -> Operation:
+    return Operation(
+        "POST",
+        f"{ONE}/{verb}",
+        handler,
+        summary,
+        Verb.INSTANCES_COMMAND,
+        "Instance",
+        problems=(404, 409),
+        body=body,
+        is_kept=True,
+    )
+
+
+OPERATIONS: Final = (
+    _operate("cancel", cancel, "End an instance; steps that had begun clean up.", REASON),
+    _operate("pause", pause, "Begin no further step, and stop its clocks.", NOTHING),
+    _operate("resume", resume, "Let a paused instance go on.", NOTHING),
+    _operate("retry", retry, "Try the step again that failed the instance.", RETRY),
+)

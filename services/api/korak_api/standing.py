@@ -1,0 +1,149 @@
+"""An instance as it stands: what it is, what it does or waits for, how it ended, and what may be done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from korak.core.changes import Changes
+from korak.core.rows import Instance, StepRun, Wait
+from korak.model import InstanceStatus, Priority, StepRole, WaitKind
+from korak.store.instances import PAUSED, View
+from korak_api.rendering import Shown, show_message, show_owner, show_time
+
+
+def view_changes(changes: Changes, version: int) -> View:
+    """The instance as it stands once these changes are committed."""
+    after = changes.after
+    return View(
+        instance=after.instance,
+        definition=after.plan.key,
+        version=version,
+        steps=tuple(after.steps.values()),
+        waits=tuple(after.waits.values()),
+        is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
+    )
+
+
+def show_instance(view: View, *, sees_failures: bool) -> Shown:
+    """An instance."""
+    instance = view.instance
+    return {
+        "id": instance.ulid,
+        "business_id": view.business_id,
+        "definition": view.definition,
+        "version": view.version,
+        "version_label": view.version_label,
+        "style": "graph",
+        "status": get_status(instance),
+        "closed_reason": instance.closed_reason,
+        "cancel_reason": instance.cancel_reason,
+        "waiting_for": list(_list_waiting(view)),
+        "nodes": sorted({step.node_id for step in view.steps if step.role is StepRole.STEP}),
+        "progress": None,
+        "input": instance.input,
+        "state": instance.state,
+        "result": instance.result if instance.status is InstanceStatus.COMPLETED else None,
+        "failure": _show_end(view, sees_failures=sees_failures),
+        "trigger": {"on": instance.trigger_type, "key": instance.trigger_key, "payload": instance.trigger_payload},
+        "actor": {"mode": instance.actor_mode, "user": instance.starter_id},
+        "owner": show_owner(instance.owner_scope),
+        "subject": None,
+        "labels": list(instance.labels),
+        "priority": Priority(instance.priority).name.lower(),
+        "parent": view.parent,
+        "root": view.root or instance.ulid,
+        "depth": instance.depth,
+        "steps_count": instance.steps_count,
+        "run": view.run,
+        "definition_hash": instance.definition_hash,
+        "created_at": show_time(instance.created_at),
+        "updated_at": show_time(instance.updated_at),
+        "started_at": show_time(instance.started_at),
+        "ended_at": show_time(instance.ended_at),
+        "deadline_at": show_time(instance.deadline_at),
+        "actions": _show_actions(instance),
+    }
+
+
+def get_status(instance: Instance) -> str:
+    """The status as it is shown: `paused` lies over what stands underneath."""
+    if instance.paused_at is not None and not instance.is_ended:
+        return PAUSED
+    return str(instance.status)
+
+
+def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
+    instance = view.instance
+    if instance.status is not InstanceStatus.FAILED or instance.failure_code is None:
+        return None
+    return {
+        "code": instance.failure_code,
+        "message": show_message(
+            instance.failure_code, instance.failure_message, instance.failure_params, sees_failures=sees_failures
+        ),
+        "node": instance.failed_node_id,
+        "category": instance.failure_category,
+        "non_retryable": view.is_final,
+    }
+
+
+def _show_actions(instance: Instance) -> Shown:
+    ended, paused = instance.is_ended, instance.paused_at is not None
+    can_retry = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
+    return {
+        "cancel": "instance_not_cancellable" if ended else True,
+        "pause": "instance_not_pausable" if ended or paused else True,
+        "resume": True if paused and not ended else "instance_not_paused",
+        "retry": True if can_retry else "instance_not_retryable",
+        "signal": "instance_ended" if ended else True,
+    }
+
+
+def _list_waiting(view: View) -> Iterable[Shown]:
+    for step in view.steps:
+        waits = [wait for wait in view.waits if wait.step_run_id == step.id]
+        limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
+        group = [wait for wait in waits if wait.mode is not None]
+        if group:
+            yield _show_group(step, group, limit)
+        for wait in waits:
+            if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
+                due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
+                yield _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
+        if step.parked_for is not None:
+            yield _show_waiting(step, step.parked_for, step.created_at, None)
+
+
+def _list_names(wait: Wait) -> list[str]:
+    return [] if wait.event_key is None else [wait.event_key]
+
+
+def _show_group(step: StepRun, group: list[Wait], limit: Wait | None) -> Shown:
+    due = None if limit is None else limit.due_at
+    names = [name for wait in group for name in _list_names(wait)]
+    matched = [name for wait in group if wait.payload is not None for name in _list_names(wait)]
+    shown = _show_waiting(step, group[0].kind, group[0].created_at, due, names=names)
+    remaining = [name for name in names if name not in matched]
+    return {**shown, "mode": group[0].mode, "matched": list(matched), "remaining": list(remaining)}
+
+
+def _show_waiting(
+    step: StepRun, kind: str, since: datetime, due: datetime | None, *, names: list[str] | None = None
+) -> Shown:
+    given = names or []
+    return {
+        "kind": str(kind),
+        "node": step.node_id,
+        "branch": None,
+        "mode": None,
+        "names": list(given),
+        "matched": [],
+        "remaining": list(given),
+        "result_key": None,
+        "correlation": None,
+        "since": show_time(since),
+        "due_at": show_time(due),
+        "task": None,
+        "child": None,
+    }
