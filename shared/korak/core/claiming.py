@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from korak.core import failing, starting, waiting, walking
 from korak.core.draft import Draft
+from korak.core.facts import Raised
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant
+from korak.errors import KorakError
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, Probe, SignalKind, StepRole, StepStatus, WaitKind, WaitStatus
 from korak.steps.waits import Signal
@@ -19,11 +21,11 @@ def claim(draft: Draft, step_id: int, claimant: Claimant) -> None:
         return
     node = draft.plan.nodes.get(step.node_id)
     if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"})
+        failing.give_up(draft, "invalid_graph", f"no node {step.node_id}")
     elif step.role is not StepRole.STEP:
         _claim_hook(draft, node, step, claimant)
     elif draft.instance.paused_at is not None:
-        draft.clear_ready(step)
+        draft.hold(step)
         draft.dropped = "paused"
     elif step.status is StepStatus.WAITING:
         _claim_waiting(draft, node, step, claimant)
@@ -42,7 +44,8 @@ def _claim_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claima
 def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
     if node.is_pure:
         _fire_retry(draft, step)
-        _decide(draft, node, step, claimant)
+        signal = None if step.resume_signal is None else Signal.from_json(step.resume_signal)
+        _decide(draft, node, step, claimant, signal)
     elif not claimant.runs(node.type, node.type_version):
         starting.park_for_engine(draft, step)
         draft.dropped = "no_engine_for_type"
@@ -54,13 +57,26 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
 def _claim_waiting(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
     probe = step.probe
     step = draft.clear_ready(step)
-    signal = waiting.choose(draft, step)
+    if not wake(draft, node, step, claimant, probe):
+        draft.dropped = "nothing_due"
+
+
+def wake(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | None, probe: Probe | None = None) -> bool:
+    """Resume a parked step with what has come for it, or with the probe that it is owed; whether there was anything.
+
+    A condition that can't be looked at fails the step: looking again would find the same.
+    """
+    try:
+        signal = waiting.choose(draft, step)
+    except KorakError as error:
+        refused = Raised(error.code, error.message, error.params, is_retryable=False)
+        walking.walk(draft, failing.fail_step(draft, node, step, refused), claimant)
+        return True
     if signal is None and probe is Probe.RESUME:
         signal = Signal(SignalKind.PROBE, at=draft.now)
-    if signal is None:
-        draft.dropped = "nothing_due"
-        return
-    resume(draft, node, step, signal, claimant)
+    if signal is not None:
+        resume(draft, node, step, signal, claimant)
+    return signal is not None
 
 
 def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claimant: Claimant | None) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from korak.core import failing, retries, waiting
 from korak.core.draft import Draft
-from korak.core.rows import StepRun
+from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
 from korak.model import (
     ClosedReason,
@@ -14,7 +14,6 @@ from korak.model import (
     FailureCategory,
     InstanceStatus,
     JsonObject,
-    ParkedFor,
     StepRole,
     StepStatus,
     WaitKind,
@@ -44,13 +43,10 @@ def pause(draft: Draft, actor: JsonObject | None) -> None:
     if instance.deadline_at is not None:
         instance.deadline_seconds = max(0.0, (instance.deadline_at - draft.now).total_seconds())
         instance.deadline_at = None
-    for wait in list(draft.waits.values()):
+    for wait in _list_waits(draft):
         waiting.suspend(draft, wait)
-    for live in _list_idle(draft):
-        step = draft.edit(live)
-        step.ready_at = step.sent_at = None
-        if step.status is StepStatus.QUEUED:
-            step.parked_for = ParkedFor.PAUSE
+    for step in _list_idle(draft):
+        draft.hold(step)
     draft.record(EventType.INSTANCE_PAUSED, None, {"actor": actor})
 
 
@@ -62,7 +58,7 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
     instance.paused_at = None
     if instance.deadline_seconds is not None and instance.deadline_at is None:
         instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
-    for wait in list(draft.waits.values()):
+    for wait in _list_waits(draft):
         waiting.unsuspend(draft, wait)
     for live in _list_idle(draft):
         step = draft.edit(live)
@@ -72,11 +68,18 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
     draft.record(EventType.INSTANCE_RESUMED, None, {"actor": actor})
 
 
+def _list_steps(draft: Draft) -> list[StepRun]:
+    """The live steps; hooks go on whatever becomes of the run."""
+    return [step for step in draft.steps.values() if step.role is StepRole.STEP]
+
+
 def _list_idle(draft: Draft) -> list[StepRun]:
-    """The steps that a pause holds and a resume lets go: all but hooks and what is running."""
-    return [
-        step for step in draft.steps.values() if step.role is StepRole.STEP and step.status is not StepStatus.RUNNING
-    ]
+    """The steps that a pause holds and a resume lets go: all but what is running."""
+    return [step for step in _list_steps(draft) if step.status is not StepStatus.RUNNING]
+
+
+def _list_waits(draft: Draft) -> list[Wait]:
+    return [wait for step in _list_steps(draft) for wait in draft.list_waits(step)]
 
 
 def _awaits_retry(draft: Draft, step_id: int) -> bool:
@@ -117,6 +120,6 @@ def settle_status(draft: Draft) -> None:
     retried = {wait.step_run_id for wait in draft.waits.values() if wait.kind is WaitKind.RETRY}
     is_running = any(
         step.status is StepStatus.RUNNING or (step.status is StepStatus.QUEUED and step.id not in retried)
-        for step in draft.steps.values()
+        for step in _list_steps(draft)
     )
     draft.move_instance(InstanceStatus.RUNNING if is_running else InstanceStatus.WAITING)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from korak.core import claiming, commanding, waiting
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
@@ -12,14 +14,15 @@ COMMANDS = (DeliveryKind.CANCEL, DeliveryKind.PAUSE, DeliveryKind.RESUME)
 
 
 def obey(draft: Draft) -> None:
-    """Carry out the commands that lie there, in the order they came. One that comes too late changes nothing."""
+    """Carry out the commands that lie there, in the order they came. One that comes too late changes nothing.
+
+    Whoever sent it was told that it lies there, no more; the fact that is answered next stands for itself.
+    """
     for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
         if delivery.kind in COMMANDS and delivery.taken_at is None:
             draft.take(delivery)
-            try:
+            with suppress(Conflict):
                 _carry_out(draft, delivery)
-            except Conflict as late:
-                draft.dropped = late.code
 
 
 def _carry_out(draft: Draft, delivery: Delivery) -> None:
@@ -52,7 +55,7 @@ def _hand_out(draft: Draft, delivery: Delivery) -> None:
         _wake(draft, step)
     elif delivery.kind is DeliveryKind.SIGNAL:
         draft.buffer(delivery)
-    elif delivery.step_run_id is None or draft.get_step(delivery.step_run_id) is None:
+    elif not waiting.is_awaited(draft, delivery):
         draft.take(delivery)
 
 
@@ -68,7 +71,5 @@ def _wake(draft: Draft, step: StepRun) -> None:
     node = draft.plan.nodes.get(step.node_id)
     if node is None or not node.is_pure:
         draft.make_ready(step)
-        return
-    signal = waiting.choose(draft, step)
-    if signal is not None:
-        claiming.resume(draft, node, step, signal, None)
+    else:
+        claiming.wake(draft, node, step, None)

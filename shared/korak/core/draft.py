@@ -41,6 +41,7 @@ class Draft:
         self.last_output: JsonObject | None = None
         self.claimed: list[Grant] = []
         self.dropped: str | None = None
+        self.cancelled = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
         self._edited: dict[int, StepRun] = {}
@@ -50,6 +51,7 @@ class Draft:
         self._edited_deliveries: dict[int, Delivery] = {}
         self._new_deliveries: list[Delivery] = []
         self._transitions: list[str] = []
+        self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
 
     # steps
@@ -60,11 +62,11 @@ class Draft:
 
     def edit(self, step: StepRun) -> StepRun:
         """The attempt's copy that may be changed."""
-        if step.id < 0 or step.id in self._edited:
-            return self.steps.get(step.id, step)
-        twin = copy(step)
-        self._edited[twin.id] = self.steps[twin.id] = twin
-        return twin
+        if step.id < 0:
+            return step
+        if step.id not in self._edited:
+            self._edited[step.id] = self.steps[step.id] = copy(step)
+        return self._edited[step.id]
 
     def move(self, step: StepRun, to: StepStatus) -> StepRun:
         """The attempt with its new status, by an arrow that is drawn. An ended one leaves the live steps."""
@@ -73,11 +75,22 @@ class Draft:
         step.status = to
         if to is not StepStatus.QUEUED:
             step.parked_for = None
+        if to in (StepStatus.QUEUED, StepStatus.WAITING):
+            release_claim(step)
         if not to.is_live:
             step.finished_at = self.now
-            step.ready_at = step.sent_at = step.probe = None
+            self.clear_ready(step)
             self.steps.pop(step.id, None)
+        if to is StepStatus.CANCELLED:
+            self.cancelled[step.id] = step
         return step
+
+    def settle_cancelled(self, step: StepRun) -> StepRun:
+        """A cancelled attempt whose holder has been heard: its claim is over, so that it is heard once."""
+        twin = self._edited.setdefault(step.id, copy(step))
+        self.cancelled[step.id] = twin
+        release_claim(twin)
+        return twin
 
     def add_step(self, node: PlannedNode, *, visit: int, like: StepRun | None = None) -> StepRun:
         """A new attempt without a status: the first of a visit, or the one after `like`."""
@@ -112,16 +125,25 @@ class Draft:
         """The attempt, free to be claimed; a paused run parks it instead."""
         step = self.edit(step)
         if self.instance.paused_at is not None and step.role is StepRole.STEP:
-            if step.status is StepStatus.QUEUED:
-                step.parked_for = ParkedFor.PAUSE
-            return step
+            return self.hold(step)
         step.ready_at, step.sent_at, step.parked_for = self.now, None, None
+        self._made_ready[step.id] = step
+        return step
+
+    def hold(self, step: StepRun) -> StepRun:
+        """The attempt, not up for a claim while the run is paused. What it is owed on parking stays owed."""
+        step = self.edit(step)
+        step.ready_at = step.sent_at = None
+        if step.status is StepStatus.QUEUED:
+            step.parked_for = ParkedFor.PAUSE
+        self._made_ready.pop(step.id, None)
         return step
 
     def clear_ready(self, step: StepRun) -> StepRun:
         """The attempt, no longer up for a claim."""
         step = self.edit(step)
         step.ready_at = step.sent_at = step.probe = None
+        self._made_ready.pop(step.id, None)
         return step
 
     # waits and deliveries
@@ -132,11 +154,11 @@ class Draft:
 
     def edit_wait(self, wait: Wait) -> Wait:
         """The wait's copy that may be changed."""
-        if wait.id < 0 or wait.id in self._edited_waits:
-            return self.waits.get(wait.id, wait)
-        twin = copy(wait)
-        self._edited_waits[twin.id] = self.waits[twin.id] = twin
-        return twin
+        if wait.id < 0:
+            return wait
+        if wait.id not in self._edited_waits:
+            self._edited_waits[wait.id] = self.waits[wait.id] = copy(wait)
+        return self._edited_waits[wait.id]
 
     def move_wait(self, wait: Wait, to: WaitStatus) -> Wait:
         """The wait with its new status, by an arrow that is drawn. One that isn't open leaves the waits."""
@@ -268,8 +290,13 @@ class Draft:
             return changes
         instance.lock_version += 1
         instance.updated_at = self.now
-        changes.ready = [step for step in self.steps.values() if step.ready_at == self.now and step.sent_at is None]
+        changes.ready = list(self._made_ready.values())
         changes.after = Snapshot(
             instance, self.plan, self.policy, self.steps, self.waits, self.snapshot.scopes, self.ended
         )
         return changes
+
+
+def release_claim(step: StepRun) -> None:
+    """Who doesn't run holds no claim: a token that is heard of again is a stale one."""
+    step.engine_id = step.claim_token = step.claimed_at = step.lease_until = None

@@ -46,6 +46,11 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
     return node.targets[exit_]
 
 
+def has_exit(node: PlannedNode) -> bool:
+    """Whether some failure of the node leads on, so that the run may end with what came before it."""
+    return bool(node.on_error) or ERROR_EXIT in node.targets
+
+
 def find_exit(node: PlannedNode, code: str) -> str | None:
     """The outcome that a permanent failure leaves by: the first `on_error` that matches its code, else `error`."""
     for patterns, outcome in node.on_error:
@@ -149,7 +154,7 @@ def close_live(draft: Draft) -> None:
     for step in list(draft.steps.values()):
         if step.role is not StepRole.STEP:
             continue
-        was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1
+        was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1 or step.resume_signal is not None
         draft.cancel_waits(step)
         cancelled = draft.move(step, StepStatus.CANCELLED)
         draft.record(EventType.STEP_CANCELLED, cancelled)

@@ -60,10 +60,11 @@ def _undeclared(node: PlannedNode, outcome: str) -> Raised:
 
 
 def _clean_up_again(draft: Draft, step_id: int, token: str, result: HandlerResult) -> None:
-    """A handler that outlived a cancel: its type cleans up a second time, now with what it returned (CN-5)."""
-    cancelled = draft.snapshot.cancelled.get(step_id)
+    """A handler that outlived a cancel: its type cleans up a second time, now with what it returned (CN-5), once."""
+    cancelled = draft.cancelled.get(step_id)
     if cancelled is None or cancelled.claim_token != token:
         return
+    cancelled = draft.settle_cancelled(cancelled)
     output: JsonObject | None = result.output if isinstance(result, (Complete, Wait)) else None
     hooks.add_cancel_hook(draft, cancelled, call=2, output=output)
     draft.record(EventType.RESULT_DROPPED, cancelled, {"reason": "cancelled"})

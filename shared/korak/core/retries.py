@@ -14,7 +14,7 @@ from korak.core.snapshot import Policy
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.durations import compile_duration
 from korak.graphs.plans import PlannedNode
-from korak.model import ParkedFor, StepRole, StepStatus, WaitKind
+from korak.model import StepRole, StepStatus, WaitKind
 
 
 def get_policy(node: PlannedNode, policy: Policy) -> RetryPolicy:
@@ -31,31 +31,43 @@ def get_max_attempts(retry: RetryPolicy, policy: Policy) -> int:
     return max(1, min(retry.max_attempts, policy.attempts_cap))
 
 
-def get_due(retry: RetryPolicy, step: StepRun, now: datetime, timezone: str, *, after: datetime | None) -> datetime:
-    """When the next attempt is due: after the back-off and its jitter, or at `after` if that is later (RT-4, RT-12)."""
-    due = now
+def get_due(
+    retry: RetryPolicy, key: str, attempt: int, failed_at: datetime, *, timezone: str, after: datetime | None = None
+) -> datetime:
+    """When the attempt after number `attempt` of the visit `key` is due (RT-4, RT-12, RT-13).
+
+    After the back-off and its jitter, or at `after` if that is later.
+    """
+    due = failed_at
     if retry.backoff:
-        raw = retry.backoff[min(step.attempt, len(retry.backoff)) - 1]
-        due = compile_duration(raw).after(now, timezone)
-        due = now + max(timedelta(), (due - now) * (1 + retry.jitter * get_spread(step)))
+        raw = retry.backoff[min(attempt, len(retry.backoff)) - 1]
+        delay = compile_duration(raw).after(failed_at, timezone) - failed_at
+        due = failed_at + max(timedelta(), delay * (1 + retry.jitter * get_spread(key, attempt)))
     return due if after is None or after <= due else after
 
 
-def get_spread(step: StepRun) -> float:
-    """A number from -1 to 1 that is spread evenly over steps and always the same for one attempt."""
-    digest = hashlib.blake2b(f"{step.idempotency_key}:{step.attempt}".encode(), digest_size=8).digest()
+def get_spread(key: str, attempt: int) -> float:
+    """A number from -1 to 1 that is spread evenly over visits and always the same for one attempt."""
+    digest = hashlib.blake2b(f"{key}:{attempt}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) / (1 << 63) - 1
 
 
 def schedule(draft: Draft, node: PlannedNode, failed: StepRun, error: Raised) -> None:
     """The next attempt of the visit, under the same key, due after the back-off. A failed resume stays one (RT-6)."""
-    due = get_due(get_policy(node, draft.policy), failed, draft.now, draft.plan.settings.timezone, after=error.after)
+    due = get_due(
+        get_policy(node, draft.policy),
+        failed.idempotency_key,
+        failed.attempt,
+        draft.now,
+        timezone=draft.plan.settings.timezone,
+        after=error.after,
+    )
     step = draft.move(_repeat(draft, node, failed), StepStatus.QUEUED)
     step.scheduled_for, step.backoff_seconds = due, (due - draft.now).total_seconds()
     wait = draft.add_wait(step, WaitKind.RETRY, due_at=due)
     if draft.instance.paused_at is not None and step.role is StepRole.STEP:
         waiting.suspend(draft, wait)
-        step.parked_for = ParkedFor.PAUSE
+        draft.hold(step)
 
 
 def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
@@ -68,9 +80,15 @@ def hasten(draft: Draft, ulid: str) -> None:
     for wait in list(draft.waits.values()):
         step = draft.get_step(wait.step_run_id)
         if wait.kind is WaitKind.RETRY and wait.due_at is not None and step is not None and step.retry_of == ulid:
-            policy = get_policy(draft.plan.nodes[step.node_id], draft.policy)
-            due = get_due(policy, step, draft.now, draft.plan.settings.timezone, after=None)
-            draft.edit_wait(wait).due_at = min(wait.due_at, due)
+            due = get_due(
+                get_policy(draft.plan.nodes[step.node_id], draft.policy),
+                step.idempotency_key,
+                step.attempt - 1,
+                wait.created_at,
+                timezone=draft.plan.settings.timezone,
+            )
+            if due < wait.due_at:
+                draft.edit_wait(wait).due_at = draft.edit(step).scheduled_for = due
 
 
 def _repeat(draft: Draft, node: PlannedNode, failed: StepRun) -> StepRun:

@@ -193,7 +193,10 @@ class Scope:
 
 @dataclass(eq=False)
 class Delivery:
-    """A row addressed to an instance: a signal, an event or a command, taken under its lock only."""
+    """A row addressed to an instance: a signal, an event or a command, taken under its lock only.
+
+    `execution_id` is read with it: the visit that its step run is an attempt of.
+    """
 
     id: int
     instance_id: int
@@ -208,6 +211,7 @@ class Delivery:
     sender: JsonObject | None = None
     buffered_at: datetime | None = None
     taken_at: datetime | None = None
+    execution_id: str | None = None
 
 
 @dataclass(eq=False)

@@ -68,7 +68,7 @@ class Kept:
 class Snapshot:
     """One instance. `steps` are its live attempts, `waits` the open ones, `ended` what values read of ended visits.
 
-    `deliveries` are read afresh under every lock; `kept` holds, for a step that was probed, the kept events it may take.
+    `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may take.
     `failed` is the attempt that ended a failed instance, `cancelled` are attempts that were closed as they ran.
     """
 

@@ -56,7 +56,7 @@ def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, g
     timeout = node.timeout or draft.policy.timeout
     step.lease_until = draft.now + timedelta(seconds=timeout + draft.policy.grace)
     step.started_at = step.started_at or draft.now
-    step.ready_at = step.sent_at = step.probe = None
+    draft.clear_ready(step)
     if step.resume_signal is None and step.role is StepRole.STEP:
         step.input = _clip(draft, given)
     draft.claimed.append(Grant(step, given))

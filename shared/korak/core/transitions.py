@@ -49,7 +49,6 @@ STEP: Mapping[tuple[StepStatus | None, StepStatus], str] = {
 
 WAIT: Mapping[tuple[WaitStatus | None, WaitStatus], str] = {
     (None, Wait.PENDING): "open",
-    (None, Wait.SUSPENDED): "suspend",
     (Wait.PENDING, Wait.FIRED): "fire",
     (Wait.PENDING, Wait.CANCELLED): "cancel",
     (Wait.PENDING, Wait.SUSPENDED): "suspend",

@@ -16,7 +16,18 @@ from korak.graphs.conditions import compile_condition
 from korak.graphs.durations import compile_duration
 from korak.graphs.hygiene import canonical
 from korak.graphs.paths import lookup, parse
-from korak.model import DeliveryKind, EventType, Json, JsonObject, Probe, SignalKind, StepStatus, WaitKind, WaitStatus
+from korak.model import (
+    DeliveryKind,
+    EventType,
+    Json,
+    JsonObject,
+    Probe,
+    SignalKind,
+    StepRole,
+    StepStatus,
+    WaitKind,
+    WaitStatus,
+)
 from korak.steps.waits import Signal, WaitItem, WaitSpec
 
 POLL = 900.0
@@ -102,6 +113,8 @@ def get_digest(owner_scope: str, name: str, match: JsonObject) -> str:
 def choose(draft: Draft, step: StepRun) -> Signal | None:
     """What wakes the step: the earliest arrival that fires. Its wait is fired and the siblings are cancelled (WT-6)."""
     for arrival in sorted(_list_arrivals(draft, step), key=lambda arrival: arrival.at):
+        if arrival.delivery is not None and arrival.delivery.id not in draft.deliveries:
+            continue
         signal = _fire(draft, step, arrival)
         if signal is not None:
             return signal
@@ -127,14 +140,17 @@ def _list_deliveries(draft: Draft, step: StepRun, wait: Wait) -> Iterator[Arriva
 
 
 def is_for(delivery: Delivery, step: StepRun, wait: Wait) -> bool:
-    """Whether a signal or event in this instance is one that the wait takes (WT-2)."""
-    if delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
+    """Whether a signal or event in this instance is one that the wait takes (WT-2).
+
+    One that was opened in this very decision takes none yet: it has its look right after the commit.
+    """
+    if wait.id < 0 or delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
         return False
     match delivery.kind:
         case DeliveryKind.SIGNAL:
             return does_match(wait.match, delivery.payload)
         case DeliveryKind.EVENT:
-            is_mine = delivery.step_run_id in (None, step.id)
+            is_mine = delivery.step_run_id is None or delivery.execution_id == step.execution_id
             return is_mine and wait.kind is WaitKind.EVENT and does_match(wait.match, delivery.payload)
         case _:
             return False
@@ -209,10 +225,18 @@ def _close(draft: Draft, step: StepRun, wait: Wait, signal: Signal) -> Signal:
 
 
 def discard_deliveries(draft: Draft, step: StepRun) -> None:
-    """The step moved on: events that were for it alone will never be delivered (WT-7, WT-8)."""
+    """The step moved on: events that were for its visit alone will never be delivered (WT-7, WT-8)."""
     for delivery in list(draft.deliveries.values()):
-        if delivery.kind is DeliveryKind.EVENT and delivery.step_run_id == step.id:
+        if delivery.kind is DeliveryKind.EVENT and delivery.execution_id == step.execution_id:
             draft.take(delivery)
+
+
+def is_awaited(draft: Draft, delivery: Delivery) -> bool:
+    """Whether an attempt of the visit that an event was for still lives: it may park again and take it (WT-8, WT-9)."""
+    if delivery.step_run_id is None:
+        return False
+    lives = (step for step in draft.steps.values() if step.role is StepRole.STEP)
+    return any(step.execution_id == delivery.execution_id for step in lives)
 
 
 def close_deliveries(draft: Draft) -> None:
@@ -242,3 +266,5 @@ def unsuspend(draft: Draft, wait: Wait) -> None:
     wait.remaining = None
     if remaining is not None:
         wait.due_at = draft.now + timedelta(seconds=remaining)
+        if wait.kind is WaitKind.RETRY and (step := draft.get_step(wait.step_run_id)) is not None:
+            draft.edit(step).scheduled_for = wait.due_at

@@ -37,7 +37,7 @@ def walk(draft: Draft, node_id: str | None, claimant: Claimant | None = None) ->
 
 def begin(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | None) -> str | None:
     """Make a new attempt running if the claimant may run it here, else queue it; where its error exit leads, if any."""
-    if node.is_pure:
+    if node.is_pure or failing.has_exit(node):
         keep_last_output(draft)
     if claimant is None or not starting.may_run(draft, node, step, claimant):
         starting.enqueue(draft, step)
@@ -104,14 +104,12 @@ def settle_pure(draft: Draft, node: PlannedNode, step: StepRun, result: PureResu
         case Failed(code, params, message, is_retryable):
             return failing.fail_step(draft, node, step, Raised(code, message, dict(params), is_retryable=is_retryable))
         case Completed():
-            if result.state_patch:
-                draft.instance.state = {**draft.instance.state, **result.state_patch}
             if node.type == "loop":
                 _set_loop(draft, node, result.loop)
             if result.ends:
                 _end(draft, step, result)
                 return None
-            return complete(draft, node, step, result.outcome, result.output)
+            return complete(draft, node, step, result.outcome, result.output, patch=result.state_patch)
 
 
 def park(draft: Draft, node: PlannedNode, step: StepRun, spec: WaitSpec, output: JsonObject) -> str | None:
@@ -120,8 +118,12 @@ def park(draft: Draft, node: PlannedNode, step: StepRun, spec: WaitSpec, output:
         waiting.park(draft, step, spec, output)
     except KorakError as error:
         refused = Raised(error.code, error.message, dict(error.params), is_retryable=False)
-        return failing.fail_step(draft, node, step, refused)
-    return None
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what an own type's spec is made of
+        told: JsonObject = {"pointer": "", "detail": f"it can't be waited for: {error}"}
+        refused = Raised("invalid_output", None, told, is_retryable=False)
+    else:
+        return None
+    return failing.fail_step(draft, node, step, refused)
 
 
 def _end(draft: Draft, step: StepRun, result: Completed) -> None:
@@ -141,10 +143,21 @@ def _set_loop(draft: Draft, node: PlannedNode, loop: LoopState | None) -> None:
     draft.set_walk("loops", loops if loop is None else {**loops, node.id: loop.to_json()})
 
 
-def complete(draft: Draft, node: PlannedNode, step: StepRun, outcome: str, output: JsonObject) -> str | None:
-    """The step is done: record it, take its output in, and give the node that its outcome leads to (RC-3, RC-7)."""
+def complete(
+    draft: Draft,
+    node: PlannedNode,
+    step: StepRun,
+    outcome: str,
+    output: JsonObject,
+    *,
+    patch: JsonObject | None = None,
+) -> str | None:
+    """The step is done: record it, take its output in, and give the node that its outcome leads to (RC-3, RC-7).
+
+    `patch` are keys of the state that it writes besides what its node saves.
+    """
     instance = draft.instance
-    state = _save(node, instance.state, output)
+    state = _save(node, {**instance.state, **patch} if patch else instance.state, output)
     breach = _find_breach(draft, state, instance.transitions_count + 1)
     if breach is not None:
         return failing.fail_step(draft, node, step, breach)

@@ -62,8 +62,13 @@ async def _load_steps(
             snapshot.steps[step.id] = step
         elif step.status is StepStatus.CANCELLED:
             snapshot.cancelled[step.id] = step
-        elif step.status is StepStatus.FAILED and (snapshot.failed is None or snapshot.failed.id < step.id):
+        elif step.status is StepStatus.FAILED and _is_newer(step, snapshot.failed):
             snapshot.failed = step
+
+
+def _is_newer(step: StepRun, other: StepRun | None) -> bool:
+    """By visit and attempt: ids come from blocks of several processes and tell nothing of time."""
+    return other is None or (other.visit, other.attempt) < (step.visit, step.attempt)
 
 
 async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:

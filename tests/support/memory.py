@@ -1,0 +1,296 @@
+"""The store's rows in memory: loaded, written and constrained as the statements and the migration have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from korak.core.changes import Changes
+from korak.core.rows import Delivery, Event, Failure, Instance, StepRun, Wait, copy
+from korak.core.snapshot import Kept, Policy, Snapshot
+from korak.graphs.plans import Plan
+from korak.model import InstanceStatus, JsonObject, StepRole, StepStatus, WaitStatus
+from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
+from korak.store.loading import get_holds
+from korak.store.sealing import Ids
+from korak.store.statements import get_statement
+from tests.support.constraints import check_instance, check_signals, check_step, check_steps, check_wait
+
+Row = TypeVar("Row", Instance, StepRun, Wait, Delivery)
+
+Fault = Callable[[], None]
+"""Called before every statement; what it raises rolls the transaction back."""
+
+
+class Counter(Ids):
+    """Ids in blocks: what one process takes later may well be lower than what another has taken before."""
+
+    def __init__(self, memory: Memory, block: int = 1) -> None:
+        super().__init__(block)
+        self._memory, self._size, self._left = memory, block, list[int]()
+
+    def take(self, table: str) -> int:
+        """The next id, of whatever table."""
+        if not self._left:
+            self._left = list(range(self._memory.last_id + self._size, self._memory.last_id, -1))
+            self._memory.last_id += self._size
+        return self._left.pop()
+
+
+@dataclass(eq=False)
+class Emit:
+    """An event that was kept for those who wait later."""
+
+    name: str
+    payload: JsonObject
+    source_id: str
+    created_at: datetime
+    matched_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Family:
+    """An instance and all that hangs on it. Rows are replaced, never changed, so that a copy is cheap."""
+
+    instance: Instance
+    steps: dict[int, StepRun] = field(default_factory=dict)
+    waits: dict[int, Wait] = field(default_factory=dict)
+    signals: dict[int, Delivery] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    stamps: dict[int, datetime] = field(default_factory=dict)
+    """When each delivery was last sent on."""
+
+    def copy(self) -> Family:
+        """The same rows in collections of their own."""
+        return Family(
+            self.instance,
+            dict(self.steps),
+            dict(self.waits),
+            dict(self.signals),
+            list(self.events),
+            list(self.failures),
+            dict(self.stamps),
+        )
+
+    @property
+    def live(self) -> list[StepRun]:
+        """The attempts that may still change."""
+        return [step for step in self.steps.values() if step.status is not None and step.status.is_live]
+
+    @property
+    def open_waits(self) -> list[Wait]:
+        """The waits that may still fire."""
+        return [wait for wait in self.waits.values() if wait.status in (WaitStatus.PENDING, WaitStatus.SUSPENDED)]
+
+
+class Memory:
+    """Every instance's family by id, the kept events, and the plans by version."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.families: dict[int, Family] = {}
+        self.emits: list[Emit] = []
+        self.plans: dict[int, Plan] = {}
+        self.owners: dict[int, int] = {}
+        self.policy = policy or Policy()
+        self.last_id = 0
+        self.last_signal = 0
+
+    def find(self, step_id: int) -> Family | None:
+        """The family that a step belongs to."""
+        instance_id = self.owners.get(step_id)
+        return None if instance_id is None else self.families[instance_id]
+
+    # loading
+
+    def load(self, instance_id: int, closed: Sequence[int] = ()) -> Snapshot:
+        """What a decision may look at, in rows of its own."""
+        family = self.families[instance_id]
+        instance = copy(family.instance)
+        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
+        snapshot.steps = {step.id: copy(step) for step in family.live}
+        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot.deliveries = [self._read(family, row) for row in family.signals.values() if row.taken_at is None]
+        snapshot.cancelled = {
+            step.id: copy(step)
+            for step in map(family.steps.get, closed)
+            if step is not None and step.status is StepStatus.CANCELLED
+        }
+        snapshot.failed = _find_failed(family)
+        snapshot.ended = _read_ended(family)
+        snapshot.kept = self._look_back(family)
+        return snapshot
+
+    def _read(self, family: Family, row: Delivery) -> Delivery:
+        row = copy(row)
+        step = family.steps.get(row.step_run_id or 0)
+        row.execution_id = None if step is None else step.execution_id
+        return row
+
+    def _look_back(self, family: Family) -> dict[int, list[Kept]]:
+        seen = {row.source_id for row in family.signals.values()}
+        kept: dict[int, list[Kept]] = {}
+        for wait in family.open_waits:
+            step = family.steps[wait.step_run_id]
+            if not wait.looks_back or not step.status or not step.status.is_live or step.probe is None:
+                continue
+            holds = get_holds(wait.match or {})
+            found = [
+                Kept(emit.source_id, emit.name, emit.payload, emit.created_at)
+                for emit in self.emits
+                if emit.name == wait.event_key and emit.source_id not in seen and holds.items() <= emit.payload.items()
+            ]
+            kept.setdefault(step.id, []).extend(found[:20])
+        return kept
+
+    # writing
+
+    def apply(self, changes: Changes, fault: Fault = lambda: None) -> bool:
+        """Write sealed changes in one transaction; False where the instance has moved, and nothing was written."""
+        instance_id = changes.instance.id
+        before = self.families.get(instance_id)
+        if not changes.is_new and (
+            before is None or before.instance.lock_version != changes.before.instance.lock_version
+        ):
+            return False
+        family = Family(copy(changes.instance)) if before is None else before.copy()
+        self._write(family, changes, fault)
+        _check(family)
+        fault()
+        self.families[instance_id] = family
+        self.owners.update(dict.fromkeys((step.id for step in changes.new_steps), instance_id))
+        return True
+
+    def _write(self, family: Family, changes: Changes, fault: Fault) -> None:
+        """The statements of `applying.apply`, in its order."""
+        fault()
+        _record(family, changes)
+        fault()
+        for step in changes.new_steps:
+            if not is_begun_here(step):
+                _add(family, _inserted(step, "steps_add", "step"))
+        fault()
+        columns = get_statement("steps_change").groups["step"].columns
+        for step in changes.steps:
+            if not is_closed_here(changes, step):
+                family.steps[step.id] = _changed(family.steps[step.id], step, columns, DOCUMENTS)
+        fault()
+        columns = get_statement("waits_change").groups["wait"].columns
+        for wait in changes.waits:
+            family.waits[wait.id] = _changed(family.waits[wait.id], wait, columns, ("payload",))
+        fault()
+        for wait in changes.new_waits:
+            family.waits[wait.id] = _inserted(wait, "waits_open", "wait")
+        self._write_signals(family, changes, fault)
+        family.failures.extend(changes.failures)
+
+    def _write_signals(self, family: Family, changes: Changes, fault: Fault) -> None:
+        fault()
+        columns = get_statement("signals_take").groups["signal"].columns
+        for row in changes.deliveries:
+            family.signals[row.id] = _changed(family.signals[row.id], row, columns, ())
+        fault()
+        for row in changes.new_deliveries:
+            self.send(family, row)
+
+    def send(self, family: Family, row: Delivery) -> bool:
+        """Address a delivery to an instance; False where that very thing was sent to that wait already."""
+        for known in family.signals.values():
+            if (known.wait_id, known.source_id) == (row.wait_id, row.source_id):
+                twin = copy(known)
+                twin.taken_at = known.taken_at or row.taken_at
+                family.signals[known.id] = twin
+                return False
+        self.last_signal += 1
+        twin = copy(row)
+        twin.id = self.last_signal
+        family.signals[twin.id] = twin
+        return True
+
+
+CLOSED = ("status", "outcome", "output", "finished_at")
+
+
+def _changed(old: Row, new: Row, columns: Iterable[str], kept: Iterable[str]) -> Row:
+    """The row with these columns; the `kept` ones are left as they are where nothing is given."""
+    row = copy(old)
+    for name in columns:
+        value = getattr(new, name)
+        if value is not None or name not in kept:
+            setattr(row, name, value)
+    return row
+
+
+def _inserted(new: Row, statement: str, group: str) -> Row:
+    """The row as the statement inserts it: columns that it doesn't name keep their defaults."""
+    named: Mapping[str, Any] = {name: getattr(new, name) for name in get_statement(statement).groups[group].columns}
+    return type(new)(**named)
+
+
+def _record(family: Family, changes: Changes) -> None:
+    if not changes.is_new:
+        _write_instance(family, changes)
+    for step in changes.steps:
+        if is_closed_here(changes, step):
+            family.steps[step.id] = _changed(family.steps[step.id], step, CLOSED, ())
+    for step in changes.new_steps:
+        if is_begun_here(step):
+            _add(family, copy(step))
+    for event in changes.events:
+        assert event.seq == len(family.events) + 1, "wevent_seq_unique"
+        family.events.append(event)
+
+
+def _add(family: Family, step: StepRun) -> None:
+    assert step.id not in family.steps, "workflow_step_runs_pkey"
+    family.steps[step.id] = step
+
+
+def _write_instance(family: Family, changes: Changes) -> None:
+    old, new = family.instance, changes.instance
+    columns = [name for name in get_statement("record").groups["change"].columns if name != "expected"]
+    if any(getattr(new, name) is not getattr(changes.before.instance, name) for name in RARE):
+        columns += get_statement("instances_change").groups["instance"].columns
+    family.instance = _changed(old, new, columns, ("state", "walk", "result"))
+    family.instance.lock_version = old.lock_version + 1
+
+
+def _find_failed(family: Family) -> StepRun | None:
+    if family.instance.status is not InstanceStatus.FAILED:
+        return None
+    failed = [
+        step
+        for step in family.steps.values()
+        if (step.status, step.outcome, step.role) == (StepStatus.FAILED, None, StepRole.STEP)
+        and step.node_id == family.instance.failed_node_id
+    ]
+    return copy(max(failed, key=lambda step: (step.visit, step.attempt))) if failed else None
+
+
+def _read_ended(family: Family) -> dict[tuple[int | None, str], JsonObject]:
+    ended: dict[tuple[int | None, str], JsonObject] = {}
+    for step in sorted(family.steps.values(), key=lambda step: (step.visit, step.attempt)):
+        if step.role is not StepRole.STEP:
+            continue
+        if step.status is StepStatus.COMPLETED:
+            ended[(step.scope_id, step.node_id)] = {"output": step.output, "outcome": step.outcome, "error": None}
+        elif step.status is StepStatus.FAILED and step.outcome is not None:
+            told: JsonObject = {
+                "code": step.error_code,
+                "message": step.error_message,
+                "attempts": step.attempt,
+            }
+            ended[(step.scope_id, step.node_id)] = {"output": None, "outcome": step.outcome, "error": told}
+    return ended
+
+
+def _check(family: Family) -> None:
+    check_instance(family.instance)
+    for step in family.steps.values():
+        check_step(step)
+    check_steps(family.steps.values())
+    for wait in family.waits.values():
+        check_wait(wait)
+    check_signals(family.signals.values())

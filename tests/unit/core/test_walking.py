@@ -1,0 +1,181 @@
+"""How a token moves: starts, edges, visits, what is decided at once, results, error exits (RC-3, RC-7, EX-6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from korak.core.facts import Raised
+from korak.core.snapshot import Policy
+from korak.graphs.builder import GraphBuilder, graph, ref
+from korak.model import EventType, InstanceStatus, StepStatus
+from korak.steps.results import Complete
+from tests.support.plans import line
+from tests.support.runs import ULID, Run
+
+
+def rounds(items: int) -> GraphBuilder:
+    built = graph("loop").trigger("manual").node("done", "end")
+    built = built.node("each", "loop", {"over": {"literal": list(range(items))}, "max_iterations": 100})
+    built = built.node("a", "test.ok", {"value": ref("loops.each.item")})
+    return built.edge("start", "each").edge("each", "a", "body").edge("a", "each").edge("each", "done", "done")
+
+
+def test_a_start_queues_the_first_step_and_no_more() -> None:
+    run = Run(line(("a", "test.ok", {}), ("b", "test.ok", {})))
+    assert (run.instance.status, run.instance.steps_count) == (InstanceStatus.RUNNING, 1)
+    assert [(step.node_id, step.status, step.attempt, step.visit) for step in run.live] == [
+        ("a", StepStatus.QUEUED, 1, 1)
+    ]
+    assert run.step.idempotency_key == f"wf:{ULID}:a:1"
+    assert run.step.ready_at == run.now
+
+
+def test_rc_7_a_result_leads_to_the_next_step() -> None:
+    run = Run(line(("a", "test.ok", {}), ("b", "test.ok", {})))
+    version = run.instance.lock_version
+    run.claim()
+    run.finish(Complete(output={"x": 1}))
+    assert [(step.node_id, step.status, step.output) for step in run.list_steps("a")] == [
+        ("a", StepStatus.COMPLETED, {"x": 1})
+    ]
+    assert (run.step.node_id, run.step.status) == ("b", StepStatus.QUEUED)
+    assert (run.instance.steps_count, run.instance.lock_version) == (2, version + 2)
+
+
+def test_the_next_step_runs_where_the_last_was_recorded() -> None:
+    run = Run(line(("a", "test.ok", {}), ("b", "test.ok", {"value": 5})))
+    run.claim()
+    changes = run.finish(Complete(), inline=True)
+    assert [(grant.step.node_id, grant.input) for grant in changes.claimed] == [("b", {"value": 5})]
+    assert (run.step.status, run.step.claim_token, changes.ready) == (StepStatus.RUNNING, "T2", [])
+
+
+def test_ex_6_what_reads_only_the_snapshot_is_decided_in_the_record_before() -> None:
+    run = Run(
+        line(
+            ("a", "test.ok", {}),
+            ("s", "set_field", {"field": "state.total", "value": 7}),
+            ("b", "test.ok", {"value": ref("state.total")}),
+        )
+    )
+    run.claim()
+    changes = run.finish(Complete(), inline=True)
+    assert [step.status for step in run.list_steps("s")] == [StepStatus.COMPLETED]
+    assert changes.claimed[0].input == {"value": 7}
+
+
+def test_every_entry_is_a_visit_with_a_key_of_its_own() -> None:
+    """ID-9, LM-11: visits count by node; attempts don't count as steps."""
+    run = Run(rounds(3))
+    for _ in range(3):
+        run.work()
+    assert run.instance.status is InstanceStatus.COMPLETED
+    assert [(step.visit, (step.output or {})["value"]) for step in run.list_steps("a")] == [(1, 0), (2, 1), (3, 2)]
+    assert len({step.idempotency_key for step in run.list_steps("a")}) == 3
+    assert run.instance.steps_count == 3 + 4 + 1
+
+
+def test_one_decision_walks_fifty_nodes_and_queues_the_next() -> None:
+    built = graph("long").trigger("manual").node("done", "end")
+    names = [f"s{number}" for number in range(60)]
+    for name in names:
+        built = built.node(name, "set_field", {"field": f"state.{name}", "value": 1})
+    for before, after in zip(["start", *names], [*names, "done"], strict=True):
+        built = built.edge(before, after)
+    run = Run(built)
+    assert (run.step.node_id, run.step.status, len(run.instance.state)) == ("s50", StepStatus.QUEUED, 50)
+    run.claim()
+    assert (run.instance.status, len(run.instance.state)) == (InstanceStatus.COMPLETED, 60)
+
+
+def test_save_keeps_an_output_under_its_key_or_merges_it() -> None:
+    built = graph("s").trigger("manual").node("a", "test.ok").save("a").node("b", "test.ok").save().node("done", "end")
+    run = Run(built.edge("start", "a").edge("a", "b").edge("b", "done"))
+    run.claim()
+    run.finish(Complete(output={"x": 1}))
+    run.claim()
+    run.finish(Complete(output={"y": 2, "_z": 3}))
+    assert run.instance.state == {"a": {"x": 1}, "y": 2}
+
+
+def test_the_result_is_that_of_the_end_or_the_last_output() -> None:
+    run = Run(line(("a", "test.ok", {"value": 1}), ("w", "delay", {"for": 60})))
+    run.work()
+    run.pass_time(61)
+    run.claim()
+    assert run.instance.result == {"due_at": "2026-02-02T02:41:00Z"}
+
+
+def test_the_last_output_survives_a_step_that_leaves_by_its_error_exit() -> None:
+    built = graph("e").trigger("manual").node("a", "test.ok").node("b", "test.flaky", {"for_good": True})
+    run = Run(built.node("done", "end").edge("start", "a").edge("a", "b").edge("b", "done").edge("b", "done", "error"))
+    run.claim()
+    run.finish(Complete(output={"x": 1}))
+    run.work()
+    assert (run.instance.status, run.instance.result) == (InstanceStatus.COMPLETED, {"x": 1})
+
+
+def exits(**more: Any) -> GraphBuilder:
+    built = graph("exits").trigger("manual").node("a", "test.flaky", {"for_good": True}).retry(2, [5])
+    built = built.on_error("test.refu*", outcome="declined") if more.get("maps") else built
+    built = built.node("on", "test.ok", {"value": ref("steps.a.error")}).node("done", "end")
+    built = built.edge("start", "a").edge("a", "done").edge("a", "on", "error").edge("on", "done")
+    return built.node("no", "end", {"result": "declined"}).edge("a", "no", "declined") if more.get("maps") else built
+
+
+def test_a_permanent_failure_leaves_by_the_error_exit_with_what_happened() -> None:
+    run = Run(exits())
+    run.work()
+    [failed] = run.list_steps("a")
+    assert (failed.status, failed.outcome, run.step.node_id) == (StepStatus.FAILED, "error", "on")
+    run.claim()
+    assert run.get_grant().input == {"value": {"code": "test.refused", "message": "no", "attempts": 1}}
+    assert [failure.propagation for failure in run.family.failures] == ["exit"]
+
+
+def test_the_last_attempt_leaves_by_the_error_exit_too() -> None:
+    run = Run(exits())
+    run.claim()
+    run.finish(Raised("exception"))
+    assert run.step.attempt == 2
+    run.pass_time(10)
+    run.claim()
+    run.finish(Raised("exception"))
+    assert run.step.node_id == "on"
+    assert run.instance.status is InstanceStatus.RUNNING
+
+
+def test_on_error_maps_codes_to_outcomes() -> None:
+    run = Run(exits(maps=True))
+    run.work()
+    assert (run.instance.status, run.instance.result) == (InstanceStatus.COMPLETED, "declined")
+
+
+def test_a_limit_leaves_by_no_exit() -> None:
+    run = Run(exits(), policy=Policy(limits={**Policy().limits, "max_transitions": 0}))
+    run.claim()
+    run.finish(Complete())
+    assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "max_transitions_exceeded")
+
+
+def test_an_outcome_that_the_type_does_not_declare_fails_the_step() -> None:
+    run = Run(line(("a", "test.ok", {})))
+    run.claim()
+    run.finish(Complete("sideways"))
+    assert run.instance.failure_code == "unknown_outcome"
+
+
+def test_history_has_no_gap() -> None:
+    run = Run(line(("a", "test.ok", {}), ("b", "test.ok", {})))
+    run.work()
+    run.work()
+    assert [event.seq for event in run.family.events] == list(range(1, run.instance.next_seq))
+    assert run.history == [
+        EventType.INSTANCE_STARTED,
+        EventType.STEP_STARTED,
+        EventType.STEP_COMPLETED,
+        EventType.STEP_STARTED,
+        EventType.STEP_COMPLETED,
+        EventType.STEP_COMPLETED,
+        EventType.INSTANCE_COMPLETED,
+    ]
