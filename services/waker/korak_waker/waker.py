@@ -17,6 +17,7 @@ from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
 from korak_waker.steadiness import Steadiness
+from korak_waker.watching import Watch
 
 Stage = Callable[[Pass], Awaitable[None]]
 
@@ -41,6 +42,7 @@ class Waker:
             "deadlines": due.expire,
             "release": self._release,
             "clear": clearing.clear,
+            "watch": Watch().watch,
         }
 
     async def run_once(self, now: datetime, *, may_reclaim: bool | None = None) -> Report:

@@ -20,7 +20,7 @@ class Single:
         self._hot = Hot(database)
         self._busy = asyncio.Lock()
 
-    async def fetch(self, name: str, **given: Any) -> list[asyncpg.Record]:
+    async def fetch(self, name: str, /, **given: Any) -> list[asyncpg.Record]:
         """Run the statement of that name. TransientError where it failed for a reason that passes."""
         async with self._busy:
             try:
