@@ -57,10 +57,9 @@ class Matcher:
 
     async def _nudge(self, page: Page) -> None:
         """A nudge that is lost costs time, never a delivery."""
+        pulls = self._broker.pulls
         for queue, steps in page.roused.items():
-            sent = tuple(
-                (step, wait, SignalKind.EVENT) for step, wait, is_sent in steps if is_sent or self._broker.pulls
-            )
+            sent = tuple((step, wait, SignalKind.EVENT) for step, wait, is_sent in steps if is_sent or pulls)
             try:
                 if sent:
                     await self._broker.send(queue, [ResumeStep(sent)])
