@@ -17,7 +17,7 @@ from korak.errors import TransientError
 from korak.graphs.plans import PlannedNode
 from korak.model import StepRole
 from korak.owners import context
-from korak.steps.contract import Complete, Fail, StepType, Wait
+from korak.steps.contract import Complete, Fail, Isolation, StepType, Wait
 from korak.steps.registry import Registry
 from korak.steps.waits import Signal
 from korak_engine import outcomes
@@ -38,6 +38,7 @@ class Attempt:
 
     work: Work
     kind: StepType
+    place: Isolation
     signal: Signal | None
     limit: int
     revealed: set[str]
@@ -138,7 +139,7 @@ class Handlers:
         if kind is None:
             raise TransientError("no_engine_for_type", type=work.step.node_type)
         signal = None if stored is None else Signal.from_json(stored)
-        return Attempt(work, kind, signal, self._get_limit(kind, node), revealed)
+        return Attempt(work, kind, kind.runs_in, signal, self._get_limit(kind, node), revealed)
 
     def _get_limit(self, kind: StepType, node: PlannedNode) -> int:
         given = kind.max_output or node.max_output
@@ -150,7 +151,7 @@ class Handlers:
         view = self._make_view(attempt)
         if kind.has_side_effects and work.step.role is StepRole.STEP:
             await authorize(self._means.authorizer, work, kind.ability_for(view))
-        match kind.runs_in:
+        match attempt.place:
             case "async":
                 returned = attempt.call(view)
                 return outcomes.read(await returned if isinstance(returned, Awaitable) else returned, attempt.limit)
@@ -163,7 +164,7 @@ class Handlers:
 
     def _make_view(self, attempt: Attempt) -> AsyncContext | ThreadContext:
         given = attempt.work, self._means, attempt.signal, attempt.revealed
-        if attempt.kind.runs_in == "async":
+        if attempt.place == "async":
             return AsyncContext(*given)
         return ThreadContext(*given, asyncio.get_running_loop())
 

@@ -165,6 +165,8 @@ def _own_outcome(outcome: object) -> str:
     if not isinstance(outcome, str) or len(outcome) > MAX_OUTCOME:
         raise _refuse("/outcome", "an outcome is named by a short string")
     plain = str.__str__(outcome)
+    if plain.isascii() and plain.isprintable():
+        return plain
     if issue := hygiene.check_json(plain):
         raise _refuse("/outcome", str(issue.params["why"]))
     return plain

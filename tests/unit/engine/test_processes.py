@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -106,6 +107,35 @@ async def test_processes_end_with_the_engine_busy_or_not() -> None:
 
     assert isinstance(await task, Raised)
     await eventually(lambda: not any(child.is_running() for child in children))
+
+
+async def test_a_process_ends_with_an_engine_that_is_killed() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    be_one = "from tests.unit.engine import test_processes as t; t.hang()"
+    engine = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", be_one), env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    assert engine.stdout is not None
+    child = psutil.Process(int(await engine.stdout.readline()))
+    engine.kill()
+    await engine.wait()
+
+    await eventually(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def hang() -> None:
+    """Be an engine whose only step never returns, and tell where it runs."""
+
+    async def run() -> None:
+        async with benched(processes=1) as bench:
+            work = bench.make(hostile.hangs_apart)
+            task = bench.start(work)
+            await eventually(lambda: work.deadline, 30)
+            sys.stdout.write(f"{list_children()[0].pid}\n")
+            sys.stdout.flush()
+            await task
+
+    asyncio.run(run())
 
 
 async def test_there_is_no_once_in_a_process(bench: Bench) -> None:
