@@ -1,15 +1,31 @@
-"""Stages 1 and 2: deliveries that nobody took, and events that nobody matched."""
+"""Stages 1 and 2: events that nobody matched to their end, and deliveries that nobody took."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from korak.core.facts import Delivered
 from korak.model import DeliveryKind
-from korak.store import waking
+from korak.store import emits, waking
 from korak.store.transacting import Ask
 from korak.store.waking import Untaken
 from korak_waker.passing import Pass
 
 WAKING = (DeliveryKind.SIGNAL, DeliveryKind.EVENT)
+
+
+async def match(current: Pass) -> None:
+    """Match the events whose emitter is gone: it took the event, and ended before every wait had it."""
+    limits, after = current.limits, 0
+    while True:
+        left = await emits.list_open(current.runner, current.ago(limits.unmatched), limits.batch, after=after)
+        for emit in left:
+            match = await current.tools.matcher.match(emit, current.now)
+            current.report.matched += match.matched
+            await _decide(current, match.missed)
+        if len(left) < limits.batch:
+            return
+        after = left[-1]
 
 
 async def deliver(current: Pass) -> None:
@@ -30,5 +46,10 @@ async def _hand_on(current: Pass, untaken: list[Untaken]) -> None:
     woken = await waking.wake_steps(current.runner, told, current.now) if told else {}
     current.queues.update(woken.values())
     current.report.requeued += len(woken)
-    instances = dict.fromkeys(signal.instance_id for signal in untaken if signal.id not in woken)
-    current.report.deliveries += await current.answer([Ask(instance, Delivered()) for instance in instances])
+    current.report.deliveries += await _decide(
+        current, [signal.instance_id for signal in untaken if signal.id not in woken]
+    )
+
+
+async def _decide(current: Pass, instances: Iterable[int]) -> int:
+    return await current.answer([Ask(instance, Delivered()) for instance in dict.fromkeys(instances)])

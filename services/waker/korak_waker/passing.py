@@ -13,6 +13,7 @@ from korak.broker.port import Broker
 from korak.core.changes import Changes
 from korak.dispatch import Dispatcher
 from korak.errors import KorakError, TransientError
+from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.store.database import Runner
 from korak.store.transacting import Ask, Transactor
@@ -23,13 +24,17 @@ log = structlog.stdlib.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a waker works: rows of a batch; seconds of the rest. A command that lies there is looked at after `soon`."""
+    """How a waker works: rows of a batch; seconds of the rest.
+
+    A command that lies there is looked at after `soon`, an event that isn't matched to its end after `unmatched`.
+    """
 
     batch: int = 500
     requeue_after: float = 30.0
     lease: float = 60.0
     grace: float = 30.0
     soon: float = 1.0
+    unmatched: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class Tools:
     runner: Runner
     transactor: Transactor
     dispatcher: Dispatcher
+    matcher: Matcher
     broker: Broker
     metrics: Metrics
     limits: Limits

@@ -12,6 +12,7 @@ from korak.config import Settings
 from korak.connecting import connect_broker
 from korak.core.snapshot import Policy
 from korak.dispatch import Dispatcher
+from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.policy import get_policy
 from korak.releasing import Releaser
@@ -78,11 +79,12 @@ async def open_waker(
 ) -> AsyncIterator[Waker]:
     """A waker on its own connections."""
     runner, hot = Single(database), Hot(database)
-    dispatcher = Dispatcher(broker, Gate(database))
+    gate = Gate(database)
+    dispatcher, matcher = Dispatcher(broker, gate), Matcher(database, broker, gate)
     transactor = Transactor(hot, Loader(Plans(), policy), Ids(), dispatcher)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        yield Waker(Tools(runner, transactor, dispatcher, broker, metrics, limits), releaser, clock)
+        yield Waker(Tools(runner, transactor, dispatcher, matcher, broker, metrics, limits), releaser, clock)
     finally:
         await runner.close()
         await hot.close()

@@ -33,6 +33,7 @@ class Waker:
         self._clock = clock
         self._steadiness = Steadiness(tools.limits.lease)
         self.stages: dict[str, Stage] = {
+            "match": delivering.match,
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,

@@ -58,6 +58,6 @@ async def _answer_lost(current: Pass, found: list[Stuck]) -> None:
     asks = [
         Ask(stuck.instance_id, Lost(stuck.step_run_id, stuck.claim_token), stuck.step_run_id)
         for stuck in found
-        if stuck.reason is StuckReason.LEASE_PAST and stuck.step_run_id is not None and stuck.claim_token is not None
+        if stuck.reason is StuckReason.LEASE_EXPIRED and stuck.step_run_id is not None and stuck.claim_token is not None
     ]
     current.report.reclaimed += await current.answer(asks)

@@ -74,9 +74,9 @@ async def keep(runner: Runner, emit: Emit) -> Kept:
     return Kept(row["id"], False, row["matched"], row["matched_at"], is_kept)
 
 
-async def list_open(runner: Runner, before: datetime, count: int) -> list[int]:
-    """Events that were accepted before that time and aren't matched: whoever was at it is gone."""
-    return [row["id"] for row in await runner.fetch("emits_open", before=before, count=count)]
+async def list_open(runner: Runner, before: datetime, count: int, *, after: int = 0) -> list[int]:
+    """Events that were accepted before that time and aren't matched: whoever was at it is gone. From behind `after`."""
+    return [row["id"] for row in await runner.fetch("emits_open", before=before, count=count, after=after)]
 
 
 async def match_page(

@@ -25,8 +25,8 @@ class StuckReason(StrEnum):
 
     ORPHANED = "orphaned"
     UNCLAIMED = "unclaimed"
-    LEASE_PAST = "lease_past"
-    OVERDUE = "overdue"
+    LEASE_EXPIRED = "lease_expired"
+    WAIT_OVERDUE = "wait_overdue"
     NO_ENGINE_FOR_TYPE = "no_engine_for_type"
 
 
@@ -78,13 +78,16 @@ async def look_at(
 
 
 async def list_stuck(
-    runner: Runner, now: datetime, *, owner: str | None = None, most: int | None = MOST
+    runner: Runner, now: datetime, limit: int | None = None, *, owner: str | None = None, most: int | None = MOST
 ) -> list[Stuck]:
-    """Everything that is stuck, with each reason; of the open instances at most the first `most` are looked at."""
+    """The stuck instances with each reason, the longest stuck first; `limit` of them at most.
+
+    Of the open instances the first `most` are looked at, or all of them: with a million that takes half a minute.
+    """
     found = await list_late(runner, now, owner=owner)
     async for page in _look_through(runner, now, owner, most):
         found += page.stuck
-    return found
+    return sorted(found, key=lambda stuck: stuck.since)[:limit]
 
 
 async def _look_through(runner: Runner, now: datetime, owner: str | None, most: int | None) -> AsyncIterator[Page]:

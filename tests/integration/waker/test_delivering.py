@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from korak.model import JsonObject
+from korak.store import emits
+from korak.store.database import Session
+from korak.store.emits import Emit
 from korak_waker.report import Report
 from tests.support.flows import Flows, chain, pausing, work
 from tests.support.wakers import Wakers, at
@@ -115,3 +118,56 @@ async def test_a_hundred_deliveries_of_one_run_are_one_question(flows: Flows, wa
     for _ in range(20):
         await send(flows, instance, "signal")
     assert await wakers.run(30) == Report(deliveries=1)
+
+
+# events that were accepted and not matched to their end
+
+
+async def emit(flows: Flows, order: str, *, seconds: float = 0.0, ttl: float = 3600.0) -> int:
+    """An event that its emitter has kept and not matched."""
+    event = Emit("*", "paid", {"order": order}, f"event-{order}-{seconds}", at(seconds), at(seconds + ttl))
+    async with flows.database.transaction() as connection:
+        return (await emits.keep(Session(connection), event)).id
+
+
+async def test_an_event_whose_emitter_died_is_matched(flows: Flows, wakers: Wakers) -> None:
+    [instance] = await flows.start(await flows.publish(chain(pausing(event="paid", match={"order": "1"}), work())))
+    engine = await flows.register()
+    await flows.ask_claim(instance, engine, at(0))
+    await emit(flows, "1")
+    assert await wakers.run(4) == Report()
+    assert await wakers.run(5) == Report(matched=1)
+    await flows.claim_any(instance, engine, at(6))
+    assert (await flows.get_step(instance))["node_id"] == "work"
+    assert await wakers.run(7) == Report()
+
+
+async def test_events_that_another_is_matching_hide_none_behind_them_wk_10(flows: Flows, wakers: Wakers) -> None:
+    version = await flows.publish(chain(pausing(event="paid", match={"order": "9"}), work()))
+    await flows.start(version)
+    for order in range(10):
+        await emit(flows, str(order))
+    waker = await wakers.make(batch=2)
+    async with flows.database.transaction() as holder:
+        await holder.fetch("select from workflow_emits order by id limit 5 for update")
+        assert await waker.run_once(at(10)) == Report(matched=1)
+    await waker.run_once(at(11))
+    assert await flows.get("select count(*) from workflow_emits where matched_at is null") == 0
+
+
+async def test_kept_events_keys_and_answers_go_when_their_time_is_over(flows: Flows, wakers: Wakers) -> None:
+    await emit(flows, "1", ttl=60)
+    await emit(flows, "2", ttl=6000)
+    assert await wakers.run(10) == Report()
+    await flows.get(
+        "insert into workflow_idempotency_keys (scope, key, expires_at, created_at) values ('start', '', $1, $1)", at(0)
+    )
+    assert await wakers.run(60) == Report(expired=2)
+    assert await flows.get("select count(*) from workflow_emits") == 1
+
+
+async def test_an_event_that_is_kept_for_no_time_is_matched_before_it_goes(flows: Flows, wakers: Wakers) -> None:
+    [instance] = await flows.start(await flows.publish(chain(pausing(event="paid", match={"order": "1"}), work())))
+    await flows.ask_claim(instance, await flows.register(), at(0))
+    await emit(flows, "1", ttl=0)
+    assert await wakers.run(5) == Report(matched=1, expired=1)

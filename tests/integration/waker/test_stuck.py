@@ -39,18 +39,18 @@ async def test_an_attempt_far_past_its_lease_is_stuck_and_the_waker_frees_it(flo
     await flows.claim(instance, engine)
     await flows.get("update engines set lease_until = $1, held_since = $1", at(100_000))
     assert await get_reasons(flows, 629) == []
-    assert await get_reasons(flows, 630) == [(instance, "lease_past")]
+    assert await get_reasons(flows, 630) == [(instance, "lease_expired")]
     assert await wakers.run(630) == Report(reclaimed=1)
 
 
 async def test_a_wait_is_overdue_after_five_minutes_unless_the_run_is_paused(flows: Flows, wakers: Wakers) -> None:
     [instance] = await flows.start(await flows.publish(chain(pausing())))
     assert await get_reasons(flows, 3899) == []
-    assert await get_reasons(flows, 3900) == [(instance, "overdue")]
+    assert await get_reasons(flows, 3900) == [(instance, "wait_overdue")]
     until = chain(pausing(until=at(3600).isoformat()))
     [paused] = await flows.start(await flows.publish(until, key="until"))
     await flows.pause(paused, at(1))
-    assert await get_reasons(flows, 3900) == [(instance, "overdue")]
+    assert await get_reasons(flows, 3900) == [(instance, "wait_overdue")]
 
 
 async def test_a_step_that_no_engine_can_run_is_stuck_after_a_minute(flows: Flows) -> None:
@@ -80,7 +80,7 @@ async def test_the_gauge_tells_how_many_for_each_reason(flows: Flows, wakers: Wa
     await flows.get("delete from workflow_waits where instance_id = any($1)", instances[:2])
     await wakers.run(0)
     assert metrics.registry.get_sample_value("korak_instances_stuck", {"reason": "orphaned"}) == 2
-    assert metrics.registry.get_sample_value("korak_instances_stuck", {"reason": "overdue"}) == 0
+    assert metrics.registry.get_sample_value("korak_instances_stuck", {"reason": "wait_overdue"}) == 0
     await flows.get(
         "update workflow_instances set status = 'cancelled', ended_at = $1, closed_reason = 'cancelled'", at(0)
     )

@@ -5,7 +5,7 @@ with page as materialized (
     where i.ended_at is null and i.id > :after::bigint and (:owner::varchar is null or i.owner_scope = :owner::varchar)
     order by i.id limit :count::integer
 ), found as (
-    select page.*, 'lease_past' as reason, s.lease_until as since, s.id as step_run_id, s.claim_token
+    select page.*, 'lease_expired' as reason, s.lease_until as since, s.id as step_run_id, s.claim_token
     from page cross join lateral (
         select s.id, s.lease_until, s.claim_token from workflow_step_runs s
         where s.instance_id = page.id and s.status = 'running'

@@ -11,11 +11,11 @@ with late (instance_id, step_run_id, reason, since) as (
     where s.parked_for = 'engine'
         and coalesce(s.claimed_at, s.created_at) <= :now::timestamptz - make_interval(secs => :unserved::float8)
     union all
-    select w.instance_id, w.step_run_id, 'overdue', w.due_at from workflow_waits w
+    select w.instance_id, w.step_run_id, 'wait_overdue', w.due_at from workflow_waits w
     where w.status = 'pending' and w.due_at is not null and w.sent_at is null
         and w.due_at <= :now::timestamptz - make_interval(secs => :overdue::float8)
     union all
-    select w.instance_id, w.step_run_id, 'overdue', w.due_at from workflow_waits w
+    select w.instance_id, w.step_run_id, 'wait_overdue', w.due_at from workflow_waits w
     where w.status = 'pending' and w.sent_at is not null
         and w.due_at <= :now::timestamptz - make_interval(secs => :overdue::float8)
 )
