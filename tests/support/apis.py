@@ -132,6 +132,8 @@ def chain(key: str, *nodes: JsonObject, inputs: JsonObject | None = None, **sett
     listed: list[Any] = [{"id": "start", "type": "trigger", "config": trigger}, *nodes]
     listed.append({"id": "done", "type": "end", "config": {"result": {"ref": "state"}}})
     edges: list[Any] = [{"from": before["id"], "to": after["id"]} for before, after in pairwise(listed)]
+    late = [each["id"] for each in listed if each["type"] == "wait" and "timeout" in each["config"]]
+    edges += [{"from": name, "outcome": "timed_out", "to": "done"} for name in late]
     return {
         "schema": "korak.graph/v1",
         "key": key,

@@ -29,6 +29,9 @@ from korak_api.routes import OPERATIONS
 NOBODY: Final = Credential.for_owner(APPLICATION, frozenset(), name="nobody")
 """Who asks for what is open to everybody."""
 
+MAX_NAME: Final = 191
+"""Characters of a name in an address."""
+
 JSON: Final = "application/json"
 UNKNOWN: Final = "unknown"
 """The label of requests to addresses that aren't there."""
@@ -119,6 +122,7 @@ class Entrance:
             reach = get_reach(credential, request.headers.get("korak-owner"))
         if operation.verb is not None:
             require(credential, operation.verb)
+        _check_path(request)
         given: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             given.setdefault(name, []).append(value)
@@ -135,6 +139,13 @@ class Entrance:
             body=check_body(operation.body, body),
             now=self._resources.clock.now(),
         )
+
+
+def _check_path(request: Request) -> None:
+    """Whether the names in the address could be anything's: no key or id has other characters, or more."""
+    for name in request.path_params.values():
+        if len(name) > MAX_NAME or not name.isascii() or not name.isprintable():
+            raise NotFound("route_not_found", path=request.url.path[:200])
 
 
 def _respond(answer: Answer) -> Response:

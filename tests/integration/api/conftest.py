@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.support import databases
 from tests.support.apis import Api, open_api
 
 
@@ -13,3 +14,11 @@ from tests.support.apis import Api, open_api
 async def api(database_url: str) -> AsyncIterator[Api]:
     async with open_api(database_url) as api:
         yield api
+
+
+@pytest.fixture(scope="module")
+async def shared_api(postgres_url: str, database_template: str) -> AsyncIterator[Api]:
+    """One for the tests of a module that leave nothing behind."""
+    with databases.cloned(postgres_url, database_template) as url:
+        async with open_api(url) as api:
+            yield api
