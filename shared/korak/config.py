@@ -72,6 +72,9 @@ class Engine:
     timeout: Seconds = Field(
         default=300.0, description="how long one attempt may take unless its type or node says otherwise"
     )
+    block_limit: Seconds = Field(
+        default=60.0, description="how long a step may block its event loop before the engine closes itself and exits"
+    )
     requeue_after: Seconds = Field(
         default=30.0, description="after how long a sent step that nobody claimed is sent again"
     )

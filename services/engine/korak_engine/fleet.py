@@ -95,7 +95,10 @@ class Builder:
         slots = engine.slots
         holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
         make_own = partial(make_database, settings, "lease")
-        await self._stack.enter_async_context(Lease(holder, make_own, settings.engine.lease, self._clock))
+        lease = Lease(
+            holder, make_own, self._clock, lease=settings.engine.lease, block_limit=settings.engine.block_limit
+        )
+        await self._stack.enter_async_context(lease)
         make_desk = partial(self._make_desk, database, dispatcher)
         consumer = broker.consumer(settings.engine.queues, prefetch=settings.engine.concurrency)
         works = [
@@ -129,7 +132,7 @@ class Builder:
     _is_blocked = False
 
     def _tell_late(self, late: float) -> None:
-        self._is_blocked = late >= BLOCKED
+        self._is_blocked = late >= BLOCKED * self._settings.engine.block_limit
         self._health.mark("loop", f"blocked for {late:.0f} s" if self._is_blocked else None)
 
     # watches

@@ -26,8 +26,11 @@ from korak_engine.identity import Identity
 
 log = logging.getLogger(__name__)
 
-LATE, BLOCKED, DEAD = 1.0, 10.0, 60.0
-"""Seconds by which the loop is late: a warning with its stack; no more claims; the engine closes itself and exits."""
+LATE = 1.0
+"""Seconds by which the loop is late when that is logged, with its stack."""
+
+BLOCKED = 1 / 6
+"""The part of the limit for a blocked loop by which it is late when the engine claims no more."""
 
 BEAT = 0.2
 EXIT_BLOCKED = 70
@@ -52,8 +55,17 @@ class Holder:
 class Lease:
     """Keeps the engine's row: entered once it is registered, and closed when it is left."""
 
-    def __init__(self, holder: Holder, make_database: Callable[[], Database], lease: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        holder: Holder,
+        make_database: Callable[[], Database],
+        clock: Clock,
+        *,
+        lease: float,
+        block_limit: float,
+    ) -> None:
         self._holder = holder
+        self._block_limit = block_limit
         self._identity = holder.identity
         self._make_database = make_database
         self._seconds = lease
@@ -101,7 +113,7 @@ class Lease:
             hot = Hot(database)
             while not self._stop.is_set():
                 self._watch()
-                if self._late >= DEAD:
+                if self._late >= self._block_limit:
                     await self._give_up(hot)
                 try:
                     await self._do_what_is_due(hot)
@@ -158,7 +170,7 @@ class Lease:
         before = self._late
         self._late = 0.0 if self._beat != self._seen else self._late + min(now - self._looked_at, 2 * BEAT)
         self._seen, self._looked_at = self._beat, now
-        for step in (LATE, BLOCKED):
+        for step in (LATE, BLOCKED * self._block_limit):
             if before < step <= self._late:
                 frame = sys._current_frames().get(self._loop_thread)
                 stack = "".join(traceback.format_stack(frame, limit=20)) if frame else ""
@@ -167,7 +179,7 @@ class Lease:
         self._holder.on_late(self._late)
 
     async def _give_up(self, hot: Hot) -> None:
-        log.error("the loop has been blocked for %s s: this engine closes itself and exits", DEAD)
+        log.error("the loop has been blocked for %.0f s: this engine closes itself and exits", self._late)
         await self._close(hot, "blocked")
         os._exit(EXIT_BLOCKED)
 
