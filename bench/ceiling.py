@@ -13,7 +13,7 @@ import orjson
 STEP = """
 with moved as (
     update workflow_instances i set lock_version = i.lock_version + 1, next_seq = i.next_seq + 2,
-        steps_count = i.steps_count + 1, updated_at = $5
+        steps_count = i.steps_count + 1, updated_at = $5::timestamptz
     from unnest($1::bigint[]) c (id) where i.id = c.id
 ), closed as (
     update workflow_step_runs s set status = 'completed', outcome = 'next', output = o.output, finished_at = $5
@@ -21,12 +21,12 @@ with moved as (
 ), begun as (
     insert into workflow_step_runs (id, instance_id, owner_scope, node_id, node_type, visit, attempt, status, input, ulid,
         execution_id, idempotency_key, queue, engine_id, claim_token, claimed_at, lease_until, started_at, created_at)
-    select n.id, n.instance_id, '*', $6, 'bench.nothing', 1, 1, 'running', '{}', n.ulid, n.ulid,
-        'wf:' || n.ulid || $6 || ':1', 'default', 1, n.ulid, $5, $5, $5, $5
+    select n.id, n.instance_id, '*', $6::text, 'bench.nothing', 1, 1, 'running', '{}', n.ulid, n.ulid,
+        'wf:' || n.ulid || $6::text || ':1', 'default', 1, n.ulid, $5, $5, $5, $5
     from unnest($3::bigint[], $1::bigint[], $7::text[]) n (id, instance_id, ulid)
 )
 insert into workflow_events (instance_id, seq, type, node_id, step_run_id, data, created_at)
-select e.instance_id, e.seq, e.type, $6, e.step_run_id, '{"visit": 1, "attempt": 1}', $5
+select e.instance_id, e.seq, e.type, $6::text, e.step_run_id, '{"visit": 1, "attempt": 1}', $5
 from unnest($8::bigint[], $9::bigint[], $10::text[], $11::bigint[]) e (instance_id, seq, type, step_run_id)
 """
 

@@ -16,10 +16,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def run(name: str, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """One service for as long as the block lasts; it is told to stop at the end and must obey."""
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "korak.cli", name]
+        command = [sys.executable, "-m", "korak", name]
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=output, stderr=output)
         try:
             yield process
+        except BaseException:
+            sys.stderr.write(log.read_text(errors="replace")[-4000:])
+            raise
         finally:
             process.terminate()
             try:

@@ -21,7 +21,7 @@ from korak.clock import ManualClock
 from korak.metrics import Metrics
 from korak.releasing import Puller
 from tests.support import databases, servers
-from tests.support.flows import NOW, chain, open_flows, work
+from tests.support.flows import NOW, Flows, chain, open_flows, work
 from tests.support.timers import Plan, explain, holding, insert_timers
 from tests.support.wakers import Wakers
 
@@ -32,7 +32,10 @@ REPEATS = 5
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One size: the plan of the look for what is due, and milliseconds of a pass with it and of one without."""
+    """One size: the plan of the look for what is due, and milliseconds of a pass with it and of one without.
+
+    Each is the best of some: what a checkpoint or a cold page costs isn't the look's.
+    """
 
     timers: int
     plan: Plan
@@ -45,13 +48,20 @@ async def measure(url: str, count: int) -> Measured:
     async with holding(url) as connection:
         await insert_timers(connection, count, DUE, NOW)
         await connection.execute("vacuum analyze")
-        plan = await explain(connection, "waits_due", now=NOW, is_condition=False, count=500)
+        plans = [await explain(connection, "waits_due", now=NOW, is_condition=False, count=500) for _ in range(REPEATS)]
     async with open_flows(url) as flows, AsyncExitStack() as stack:
         wakers = await Wakers.open(stack, flows, url, Metrics())
         await wakers.run(-10)
-        working = await _time(wakers)
+        working = min([await _time_again(flows, wakers) for _ in range(REPEATS)])
         idle = min([await _time(wakers) for _ in range(REPEATS)])
-    return Measured(count, plan, working, idle)
+    return Measured(count, min(plans, key=lambda plan: plan.milliseconds), working, idle)
+
+
+async def _time_again(flows: Flows, wakers: Wakers) -> float:
+    """The same timers are due once more."""
+    await flows.get("update workflow_waits set sent_at = null where sent_at is not null")
+    await flows.get("update workflow_step_runs set ready_at = null where ready_at is not null")
+    return await _time(wakers)
 
 
 async def _time(wakers: Wakers) -> float:

@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -43,10 +44,12 @@ GRAPH = {
     "nodes": [
         {"id": "start", "type": "trigger", "config": {"on": "manual"}},
         *({"id": f"s{number}", "type": "bench.nothing", "config": {}} for number in range(STEPS)),
+        {"id": "done", "type": "end", "config": {}},
     ],
     "edges": [
         {"from": "start", "to": "s0"},
         *({"from": f"s{number}", "to": f"s{number + 1}"} for number in range(STEPS - 1)),
+        {"from": f"s{STEPS - 1}", "to": "done"},
     ],
 }
 
@@ -128,9 +131,14 @@ class Bench:
             if time.monotonic() > deadline:
                 raise SystemExit("the API didn't become ready within a minute")
             await asyncio.sleep(0.1)
-        created = await self._client.post("/v1/definitions", json={"graph": GRAPH})
-        created.raise_for_status()
-        (await self._client.post("/v1/definitions/bench/publish")).raise_for_status()
+        await self._post("/v1/definitions", {"graph": GRAPH})
+        await self._post("/v1/definitions/bench/publish", {})
+
+    async def _post(self, path: str, body: Mapping[str, object]) -> httpx.Response:
+        answer = await self._client.post(path, json=body)
+        if answer.is_error:
+            raise SystemExit(f"{path}: {answer.text}")
+        return answer
 
     async def _measure_idle(self, count: int) -> list[float]:
         latencies = []
@@ -138,7 +146,8 @@ class Bench:
             begun = time.perf_counter()
             answer = await self._client.post("/v1/definitions/bench/start?wait=10", json={"input": {}})
             answer.raise_for_status()
-            assert answer.json()["instance"]["status"] == "completed", answer.text
+            took = time.perf_counter() - begun
+            assert answer.json()["instance"]["status"] == "completed", f"{number}, {took:.1f} s: {answer.text}"
             if number >= 10:
                 latencies.append((time.perf_counter() - begun) * 1000)
         return sorted(latencies)
@@ -152,14 +161,15 @@ class Bench:
                 (await self._client.post("/v1/definitions/bench/start", json={"input": {}})).raise_for_status()
 
         connection = await asyncpg.connect(self._database, server_settings={"search_path": "korak"})
-        first = await connection.fetchval("select coalesce(max(id), 0) from workflow_instances")
+        before = await connection.fetchval("select count(*) from workflow_instances")
         await asyncio.gather(*(start() for _ in range(64)))
         while await connection.fetchval("select exists (select from workflow_instances where ended_at is null)"):
             await asyncio.sleep(0.05)
         row = await connection.fetchrow(
             """select extract(epoch from max(ended_at) - min(created_at))::float as seconds, count(*) as count,
-                count(*) filter (where status = 'completed') as completed from workflow_instances where id > $1""",
-            first,
+                count(*) filter (where status = 'completed') as completed
+            from (select * from workflow_instances order by created_at, id offset $1) load""",
+            before,
         )
         await connection.close()
         assert row["count"] == row["completed"] == instances, dict(row)
@@ -186,20 +196,20 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         database, amqp = stack.enter_context(servers())
         environment = {
             "KORAK_DATABASE__URL": database,
             "KORAK_BROKER__URL": amqp,
             "KORAK_API__PORT": str(PORT),
             "KORAK_STEPS": "bench.steps",
-            "KORAK_LOGS__LEVEL": "warning",
+            "KORAK_LOGS__LEVEL": os.environ.get("BENCH_LOG", "warning"),
             "PYTHONPATH": str(ROOT),
         }
-        korak = ["-m", "korak.cli"]
-        subprocess.run([os.sys.executable, *korak, "migrate"], env={**os.environ, **environment}, check=True)
+        korak = ["-m", "korak"]
+        subprocess.run([sys.executable, *korak, "migrate"], env={**os.environ, **environment}, check=True)
         made = subprocess.run(
-            [os.sys.executable, *korak, "token", "create", "bench", "--role", "admin", "--json"],
+            [sys.executable, *korak, "token", "create", "--name", "bench", "--role", "admin", "--json"],
             env={**os.environ, **environment},
             check=True,
             capture_output=True,

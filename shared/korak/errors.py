@@ -352,7 +352,7 @@ class StepFailed(StepError):
     """Permanent: the step is not tried again."""
 
     def __init__(self, code: str, message: str | None = None, **params: Json) -> None:
-        super().__init__(code, message, **params)
+        super().__init__(code, message, after=None, **params)
 
 
 class StepRetry(StepError):

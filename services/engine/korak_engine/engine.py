@@ -30,6 +30,10 @@ ABANDONED = timedelta(minutes=10)
 """How long the attempt after one whose thread didn't end waits for it at most."""
 
 
+GIVEN_UP = Raised("stale_attempt", is_retryable=False, category=FailureCategory.ENGINE)
+"""The result of a handler that was ended because its instance was cancelled or its token is lost: it is dropped."""
+
+
 class Engine:
     """What one process holds and does between a claim and its record. Claimers and recorders work around it."""
 
@@ -81,10 +85,12 @@ class Engine:
         work.task = asyncio.create_task(self._run(work))
 
     async def _run(self, work: Work) -> None:
-        result = await self._handlers.run(work)
-        if work.is_settled:
-            return
-        self.finish(work, result)
+        try:
+            result = await self._handlers.run(work)
+        except asyncio.CancelledError:
+            result = GIVEN_UP
+        if not work.is_settled:
+            self.finish(work, result)
 
     def finish(self, work: Work, result: HandlerResult) -> None:
         """An attempt has come to a result: record it, and go on with the next step here if that is fair."""

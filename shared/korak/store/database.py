@@ -17,7 +17,7 @@ from korak.store.urls import plain
 class Runner(Protocol):
     """Whatever runs named statements: a `Session` of the pool, or a `Hot` connection."""
 
-    async def fetch(self, name: str, **given: Any) -> list[asyncpg.Record]:
+    async def fetch(self, name: str, /, **given: Any) -> list[asyncpg.Record]:
         """Run the statement of that name."""
         ...
 
@@ -146,7 +146,7 @@ class Hot:
             self._connection = await self._database.hold()
         return self._connection
 
-    async def fetch(self, name: str, **given: Any) -> list[asyncpg.Record]:
+    async def fetch(self, name: str, /, **given: Any) -> list[asyncpg.Record]:
         """Run the statement of that name."""
         statement = get_statement(name)
         prepared = self._prepared.get(name)
@@ -183,7 +183,7 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    async def fetch(self, name: str, **given: Any) -> list[asyncpg.Record]:
+    async def fetch(self, name: str, /, **given: Any) -> list[asyncpg.Record]:
         """Run the statement of that name."""
         statement = get_statement(name)
         rows: list[asyncpg.Record] = await self.connection.fetch(statement.text, *statement.bind(**given))

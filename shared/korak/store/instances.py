@@ -180,9 +180,9 @@ async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, li
 
 
 async def list_ended(connection: Connection, ulids: Sequence[str]) -> set[str]:
-    """Which of these have ended, or aren't there."""
-    query = select(instances.c.ulid).where(instances.c.ulid.in_(ulids), instances.c.ended_at.is_(None))
-    return set(ulids) - {row["ulid"] for row in await fetch(connection, query)}
+    """Which of these have ended. One that isn't there yet has not: its start may be about to commit."""
+    query = select(instances.c.ulid).where(instances.c.ulid.in_(ulids), instances.c.ended_at.is_not(None))
+    return {row["ulid"] for row in await fetch(connection, query)}
 
 
 async def list_steps(
