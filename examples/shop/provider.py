@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from starlette.routing import Route
 from korak.loop import Backoff, wait
 
 PORT = 8090
+log = logging.getLogger("shop.provider")
 
 
 @dataclass(slots=True)
@@ -62,6 +64,8 @@ class Provider:
             except httpx.TransportError:
                 answer = None
             if answer is not None and answer.status_code < 500:
+                if answer.is_error:
+                    log.error("Korak refused the event: %s", answer.text)
                 return
             await wait(pause)
 

@@ -1,4 +1,4 @@
-"""`korak dev` as a newcomer meets it: one line, an order, kills of every kind, and an end that leaves nothing running."""
+"""`korak dev` as a newcomer meets it: one line, an order, kills of every kind, an end that leaves nothing running."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -162,7 +163,7 @@ def test_the_orders_that_go_another_way(tmp_path: Path, database_url: str) -> No
 
 
 def _check_ways(dev: Dev) -> None:
-    orders = {
+    orders: dict[str, dict[str, Any]] = {
         "lamp": {"order_id": "1", "sku": "lamp"},
         "declined": {"order_id": "2", "sku": "mug", "card": "declined"},
         "sold out": {"order_id": "3", "sku": "mug", "quantity": 1000},

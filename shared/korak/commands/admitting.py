@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,8 +18,9 @@ from korak.owners.roles import parse_roles
 from korak.owners.scopes import parse_owner
 from korak.owners.tokens import Credential, Token, create_secret, digest
 from korak.parsing import parse_interval
-from korak.store import tokens
-from korak.store.database import Database
+
+if TYPE_CHECKING:
+    from korak.store.database import Database
 
 ROLES = ", ".join(OwnerRole)
 PAGE = 500
@@ -49,6 +50,8 @@ def create(
     secret, now = create_secret(), Clock().now()
     lifetime = _read_lifetime(expires)
 
+    from korak.store import tokens
+
     async def work(database: Database) -> Token | None:
         until = None if lifetime is None else now + lifetime
         async with database.transaction() as connection:
@@ -65,6 +68,8 @@ def list_tokens(
     """List tokens, the oldest first."""
     scope = None if owner is None else parse_owner(owner).scope
 
+    from korak.store import tokens
+
     async def work(database: Database) -> list[Token]:
         async with database.acquire() as connection:
             return await tokens.list_tokens(connection, scope, limit=PAGE)
@@ -75,6 +80,7 @@ def list_tokens(
 
 def revoke(ctx: typer.Context, token: Annotated[str, typer.Argument(help="The token's id.", metavar="TOKEN")]) -> None:
     """End a token."""
+    from korak.store import tokens
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from korak.commands.calling import find_left
 from korak.commands.running import read_settings
 from korak.config import Settings
 from korak.errors import SettingsError
-from korak.store.database import Database
+
+if TYPE_CHECKING:
+    from korak.store.database import Database
 
 T = TypeVar("T")
 
@@ -30,6 +32,7 @@ def read_database_settings(steps: str | None = None) -> Settings:
 
 def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
     """What `work` gives, which has the database to itself until then."""
+    from korak.store.database import Database
 
     async def run() -> T:
         async with Database(settings.database.url, settings.database.schema, pool=2, name="korak command") as database:

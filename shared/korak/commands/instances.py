@@ -68,7 +68,8 @@ def emit(
     owner: Owner = None,
 ) -> None:
     """Emit an event to whoever waits for it."""
-    body = {"name": name, "payload": read_json(payload, option="--payload"), "id": event_id, "ttl": ttl}
+    kept: str | float | None = float(ttl) if ttl is not None and ttl.isdecimal() else ttl
+    body = {"name": name, "payload": read_json(payload, option="--payload"), "id": event_id, "ttl": kept}
     given = {member: value for member, value in body.items() if value is not None}
     answer = open_caller(owner).post("/v1/emit", given)
     get_screen(ctx).show(
@@ -176,7 +177,7 @@ def finish(caller: Caller, instance: str, screen: Screen) -> None:
 
 
 def list_steps(caller: Caller, instance: str) -> list[dict[str, Any]]:
-    """All attempts, in the order in which they came to be."""
+    """All attempts, in the order in which they began; those that haven't come last."""
     steps: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
@@ -184,4 +185,8 @@ def list_steps(caller: Caller, instance: str) -> list[dict[str, Any]]:
         steps += page["items"]
         cursor = page.get("next")
         if cursor is None:
-            return steps
+            return sorted(steps, key=_get_rank)
+
+
+def _get_rank(step: dict[str, Any]) -> tuple[str, bool, str]:
+    return step["created_at"], step["started_at"] is None, step["started_at"] or ""

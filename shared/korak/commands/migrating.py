@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import korak_migrations
 from korak.commands.connecting import read_database_settings
 from korak.commands.screen import get_screen
 from korak.errors import SettingsError
@@ -30,6 +29,8 @@ def register(app: typer.Typer) -> None:
         ] = None,
     ) -> None:
         """Bring the database to this build's schema."""
+        import korak_migrations
+
         database = read_database_settings().database
         before = korak_migrations.current(database.url, database.schema)
         korak_migrations.upgrade(database.url, database.schema)

