@@ -49,7 +49,7 @@ def make_app(resources: Resources, operations: Sequence[Operation] = OPERATIONS)
     async def refuse(request: Request, error: Exception) -> Response:
         return entrance.refuse(request, error)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *routes,
             Route("/openapi.json", show_openapi),
@@ -57,6 +57,8 @@ def make_app(resources: Resources, operations: Sequence[Operation] = OPERATIONS)
         ],
         exception_handlers={HTTPException: refuse},
     )
+    app.router.redirect_slashes = False
+    return app
 
 
 def _by_path(operations: Sequence[Operation]) -> dict[str, dict[str, Operation]]:

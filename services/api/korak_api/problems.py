@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from korak.errors import Issue, KorakError, Problem, Refused, TransientError, Unauthenticated, render
 
-TYPE: Final = "https://korak.dev/problems/"
+TYPE: Final = "urn:korak:problem:"
 MEDIA: Final = "application/problem+json"
 SHORTLY: Final = "1"
 """Seconds after which what is unavailable may be tried again."""

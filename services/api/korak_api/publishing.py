@@ -16,12 +16,16 @@ from korak.store.definitions import Definition
 from korak_api.operations import Call
 
 ANY_TAG = "*"
+MAX_KEY = 100
+"""Characters of a definition's key."""
 
 
 async def create(call: Call, connection: Connection, document: JsonObject) -> Definition:
     """A new definition with its draft. Raises Conflict where the key is taken, by a deleted one too."""
     parse(document, call.resources.limits)
     key = str(document["key"])
+    if len(key) > MAX_KEY:
+        raise _refuse_key(f"It has {MAX_KEY} characters at most")
     made = await definitions.add(connection, call.reach.owner, key, document, now=call.now)
     if made is None:
         raise Conflict("definition_exists", key=key)
@@ -33,8 +37,7 @@ async def save(call: Call, connection: Connection, key: str, document: JsonObjec
     """The definition with this draft, and whether it is new. What is overwritten must be named by If-Match."""
     parse(document, call.resources.limits)
     if document["key"] != key:
-        detail = {"detail": f"It is {key}, as in the address"}
-        raise Invalid("invalid_document", issues=[Issue("invalid_value", "/key", detail)], count=1)
+        raise _refuse_key(f"It is {key}, as in the address")
     standing = await definitions.lock(connection, call.owner_scope, key)
     given = call.headers.get("if-match")
     if standing is None:
@@ -46,6 +49,10 @@ async def save(call: Call, connection: Connection, key: str, document: JsonObjec
         raise Conflict("definition_archived", key=key)
     await _keep(call, connection, standing, document)
     return await lock(call, connection, key), False
+
+
+def _refuse_key(detail: str) -> Invalid:
+    return Invalid("invalid_document", issues=[Issue("invalid_value", "/key", {"detail": detail})], count=1)
 
 
 async def _keep(call: Call, connection: Connection, standing: Definition, document: JsonObject) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
-from sqlalchemy import Select, and_, func, literal, select, tuple_, update
+from sqlalchemy import Select, and_, func, literal, select, text, tuple_, update
 from sqlalchemy import delete as remove
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -188,7 +188,7 @@ async def keep_draft(
     )
     kept = kept.on_conflict_do_update(
         index_elements=[versions.c.definition_id],
-        index_where=versions.c.status == VersionStatus.DRAFT.value,
+        index_where=text("status = 'draft'"),
         set_=columns,
     )
     await fetch(connection, kept)
@@ -207,7 +207,7 @@ def _get_parts(document: JsonObject) -> dict[str, Any]:
         "trigger": trigger,
         "settings": settings,
         "trigger_type": way if isinstance(way, str) else next(iter(way), "manual")[:16],
-        "trigger_key": event if isinstance(event, str) else None,
+        "trigger_key": event[:191] if isinstance(event, str) else None,
         "actor_mode": settings.get("actor", "system"),
     }
 
