@@ -15,7 +15,7 @@ import typer
 from korak import commands
 from korak.commands.calling import Refusal
 from korak.commands.screen import Screen
-from korak.errors import KorakError, SettingsError
+from korak.errors import KorakError, RegistrationError, SettingsError
 
 MISCONFIGURED = 2
 REFUSED = 1
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         build()(hoist(given, "--json"), prog_name="korak")
-    except SettingsError as error:
+    except (SettingsError, RegistrationError) as error:
         sys.stderr.write(f"{error.message}\n")
         sys.exit(MISCONFIGURED)
     except Refusal as refusal:

@@ -13,7 +13,7 @@ import structlog
 
 from korak import logs
 from korak.config import Settings, load_settings
-from korak.errors import SettingsError
+from korak.errors import RegistrationError, SettingsError
 from korak.service import get_service
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -44,7 +44,7 @@ def run(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     with asyncio.Runner(loop_factory=_get_loop_factory()) as runner:
         try:
             runner.run(_supervise(main))
-        except SettingsError:
+        except (SettingsError, RegistrationError):
             raise
         except Exception:
             log.exception("crashed")

@@ -14,6 +14,7 @@ import structlog
 
 import korak_migrations
 from korak import config, logs
+from korak.catalogue import load_registry
 from korak.clock import Clock
 from korak.config import Settings
 from korak.dev import embedded, home
@@ -77,10 +78,11 @@ Job = Callable[[asyncio.Event], Awaitable[None]]
 async def run(stop: asyncio.Event, options: Options, settings: Settings, on_ready: Ready) -> None:
     """Run everything until `stop` is set, then end it in order; `on_ready` is told when the first start can be taken.
 
-    Raises SettingsError where the port, the directory, the token or the database can't be had; whatever else a service
-    raises ends all and is raised.
+    Raises SettingsError where the port, the directory, the token or the database can't be had, RegistrationError where
+    the step modules can't be; whatever else a service raises ends all and is raised.
     """
     clock = Clock()
+    load_registry(settings)
     settings = choose_port(settings, options.port)
     async with AsyncExitStack() as stack:
         place = stack.enter_context(home.enter(options.data))
