@@ -10,7 +10,7 @@ from datetime import timedelta
 from korak.clock import Clock
 from korak.config import Engine as EngineSettings
 from korak.core.changes import Changes, Grant
-from korak.core.facts import Finished, Freed, HandlerResult, Raised
+from korak.core.facts import Finished, Freed, HandedBack, HandlerResult, Raised
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
 from korak.metrics import Metrics, get_code_label
@@ -51,6 +51,7 @@ class Engine:
         self.inbox = Inbox(self.slots)
         self.results = Results(settings.batch)
         self.is_draining = False
+        self.is_worn_out = asyncio.Event()
         self.freed: asyncio.Queue[tuple[int, Freed]] = asyncio.Queue()
         self._handlers = handlers
         self._plans = plans
@@ -73,7 +74,7 @@ class Engine:
     def grant(self, changes: Changes) -> None:
         """Begin what a claim has made running."""
         for granted in changes.claimed:
-            self._metrics.step_claims.labels(granted.step.queue, "claimed").inc()
+            self._count_claim(granted.step, changes)
             self._begin(granted, changes.after, in_a_row=1)
         self.count(changes)
 
@@ -109,19 +110,25 @@ class Engine:
     def settle(self, result: Result, changes: Changes | None) -> None:
         """What became of a result: the next step runs in its slot, or the slot is free."""
         work = result.work
-        self.slots.drop(work)
         if changes is None:
             self._metrics.results_dropped.labels("refused").inc()
-            return
-        if changes.dropped is not None:
+        elif changes.dropped is not None:
             self._metrics.results_dropped.labels(changes.dropped).inc()
-        else:
-            self._count_result(work, result.fact.result)
-        for granted in changes.claimed:
-            self._begin(granted, changes.after, in_a_row=work.in_a_row + 1)
-        self.count(changes)
+        elif isinstance(result.fact, Finished):
+            self._count_result(work, result.fact.result, changes)
+        if changes is not None:
+            for granted in changes.claimed:
+                self._begin(granted, changes.after, in_a_row=work.in_a_row + 1)
+            self.count(changes)
+        self.slots.drop(work)
 
-    def _count_result(self, work: Work, result: HandlerResult) -> None:
+    def _count_claim(self, step: StepRun, changes: Changes) -> None:
+        self._metrics.step_claims.labels(step.queue, "claimed").inc()
+        before = changes.before.steps.get(step.id)
+        if before is not None and before.ready_at is not None and step.claimed_at is not None:
+            self._metrics.queue_wait_seconds.observe(max(0.0, (step.claimed_at - before.ready_at).total_seconds()))
+
+    def _count_result(self, work: Work, result: HandlerResult, changes: Changes) -> None:
         match result:
             case Complete():
                 name = "completed"
@@ -131,7 +138,8 @@ class Engine:
                 name = "failed"
             case Raised(code):
                 name = "failed"
-                self._metrics.step_retries.labels(work.step.node_type, get_code_label(code)).inc()
+                if any(step.retry_of == work.step.ulid for step in changes.new_steps):
+                    self._metrics.step_retries.labels(work.step.node_type, get_code_label(code)).inc()
         self._metrics.step_results.labels(work.step.node_type, name).inc()
         if work.step.claimed_at is not None:
             self._metrics.step_seconds.observe((self._clock.now() - work.step.claimed_at).total_seconds())
@@ -147,9 +155,21 @@ class Engine:
         """End the attempts that are past their time: the result is recorded now, whatever the handler still does."""
         now = self._clock.monotonic()
         for work in self.slots.held:
-            if work.is_settled or not work.deadline or now < work.deadline:
+            if work.is_settled:
                 continue
-            self._time_out(work)
+            if work.deadline and now >= work.deadline:
+                self._time_out(work)
+            elif not work.deadline and now >= work.held_since + self._settings.grace / 2:
+                self._hand_back(work)
+        if self._handlers.has_lost_half:
+            self.is_worn_out.set()
+
+    def _hand_back(self, work: Work) -> None:
+        """No thread or process was free in time: the same attempt goes to whoever has one."""
+        work.is_settled = True
+        self.results.put(Result(work, HandedBack(work.step.id, work.step.claim_token or "")))
+        if work.task is not None:
+            work.task.cancel()
 
     def _time_out(self, work: Work) -> None:
         seconds = self._handlers.get_timeout(work)
@@ -192,6 +212,9 @@ class Engine:
     async def drain(self, seconds: float) -> None:
         """Let what runs end, for so long; what doesn't is taken over by others once the engine's row is closed."""
         self.is_draining = True
+        for work in self.slots.held:
+            if not work.deadline and not work.is_settled:
+                self._hand_back(work)
         try:
             async with asyncio.timeout(seconds):
                 await self.slots.wait_for_none_held()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from korak.core.changes import Changes, Grant
-from korak.core.facts import Finished
+from korak.core.facts import Finished, HandedBack
 from korak.core.snapshot import Snapshot
 from korak.errors import TransientError
 from korak.loop import Backoff, wait
@@ -29,10 +29,10 @@ PATIENCE = 5.0
 
 @dataclass(eq=False, slots=True)
 class Result:
-    """What an attempt came to, on its way into the database. The fact holds the token of the step after it."""
+    """What became of an attempt, on its way into the database. A Finished holds the token of the step after it."""
 
     work: Work
-    fact: Finished
+    fact: Finished | HandedBack
     skips: int = 0
 
     @property
@@ -142,9 +142,11 @@ def _decide_first(batch: Sequence[Result], now: datetime) -> list[tuple[Result, 
     return list(quick.values())
 
 
-def adopt(changes: Changes, fact: Finished) -> Changes:
-    """What was committed although its answer was lost: the step that runs under the token which this fact brought."""
-    if fact.claimant is not None and changes.dropped is not None and not changes.claimed:
+def adopt(changes: Changes, fact: Finished | HandedBack) -> Changes:
+    """What was committed although its answer was lost: the step that runs under the token which the fact brought."""
+    if not isinstance(fact, Finished) or fact.claimant is None:
+        return changes
+    if changes.dropped is not None and not changes.claimed:
         changes.claimed = find_granted(changes.after, fact.claimant.token)
     return changes
 

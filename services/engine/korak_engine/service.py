@@ -7,6 +7,8 @@ import gc
 from contextlib import AsyncExitStack
 
 from korak.config import Settings
+from korak.errors import KorakError
+from korak.loop import wait
 from korak.metrics import Metrics
 from korak.service import Health
 from korak.serving import serve_health
@@ -14,6 +16,12 @@ from korak_engine.fleet import Builder
 
 YOUNG, MIDDLE, OLD = 50_000, 20, 50
 """Thresholds of the garbage collector: a batch makes thousands of rows, and nearly all of them are gone by counting."""
+
+
+class WornOut(KorakError):
+    """Half of the threads are kept by handlers that don't end: the engine has drained and leaves its place."""
+
+    code = "worn_out"
 
 
 async def run(stop: asyncio.Event, settings: Settings) -> None:
@@ -28,12 +36,14 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
             serving = tasks.create_task(serve_health(stop, settings.health, health, metrics))
             working = [tasks.create_task(work) for work in fleet.works]
             health.mark("service")
-            await stop.wait()
+            await wait(None, stop, fleet.engine.is_worn_out)
             health.mark("service", "stopping")
             await fleet.stop()
             for task in working:
                 task.cancel()
-            await serving
+            serving.cancel()
+    if not stop.is_set():
+        raise WornOut
 
 
 def _settle_memory() -> None:

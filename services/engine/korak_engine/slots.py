@@ -9,7 +9,7 @@ from korak_engine.work import Work
 
 
 class Slots:
-    """Bounded concurrency: a slot is reserved before a claim, then belongs to an attempt and to those that follow it."""
+    """Bounded concurrency: a slot is reserved before a claim, then belongs to an attempt and those that follow it."""
 
     def __init__(self, size: int) -> None:
         self._size = size
