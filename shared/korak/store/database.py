@@ -138,6 +138,7 @@ class Hot:
         self._database = database
         self._connection: asyncpg.Connection[Any] | None = None
         self._prepared: dict[str, Any] = {}
+        self._count = 0
 
     async def connect(self) -> asyncpg.Connection[Any]:
         """The connection, made anew where it was lost."""
@@ -151,8 +152,14 @@ class Hot:
         statement = get_statement(name)
         prepared = self._prepared.get(name)
         if prepared is None or self._connection is None or self._connection.is_closed():
-            prepared = self._prepared[name] = await (await self.connect()).prepare(statement.text)
+            prepared = self._prepared[name] = await self._prepare(name, statement.text)
         return await prepared.fetch(*statement.bind(**given))  # type: ignore[no-any-return]  # asyncpg is untyped here
+
+    async def _prepare(self, name: str, text: str) -> Any:
+        """Under a name, since what has none is planned at every call; a new one, should the last try not have ended."""
+        connection = await self.connect()
+        self._count += 1
+        return await connection.prepare(text, name=f"{name}_{self._count}")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
