@@ -100,8 +100,7 @@ class Memory:
 
     def find(self, step_id: int) -> Family | None:
         """The family that a step belongs to."""
-        instance_id = self.owners.get(step_id)
-        return None if instance_id is None else self.families[instance_id]
+        return self.families.get(self.owners.get(step_id, 0))
 
     # loading
 

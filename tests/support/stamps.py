@@ -94,6 +94,9 @@ def match_events(memory: Memory, now: datetime) -> None:
 
 
 def _address(memory: Memory, family: Family, emit: Emit, now: datetime) -> None:
+    """An instance that has had the event, or has it lying there, doesn't get it again."""
+    if any(row.source_id == emit.source_id for row in family.signals.values()):
+        return
     for wait in family.open_waits:
         is_named = wait.kind is WaitKind.EVENT and wait.event_key == emit.name
         if is_named and all(emit.payload.get(path) == value for path, value in (wait.match or {}).items()):

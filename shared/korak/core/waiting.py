@@ -142,9 +142,12 @@ def _list_deliveries(draft: Draft, step: StepRun, wait: Wait) -> Iterator[Arriva
 def is_for(delivery: Delivery, step: StepRun, wait: Wait) -> bool:
     """Whether a signal or event in this instance is one that the wait takes (WT-2).
 
-    One that was opened in this very decision takes none yet: it has its look right after the commit.
+    One that was opened in this very decision takes none yet: it has its look right after the commit. One of several
+    that has its own and waits for the others takes no second.
     """
-    if wait.id < 0 or delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
+    if wait.id < 0 or (wait.mode is not None and wait.payload is not None):
+        return False
+    if delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
         return False
     match delivery.kind:
         case DeliveryKind.SIGNAL:

@@ -224,6 +224,14 @@ def test_all_of_several_signals_wake_the_step_together() -> None:
     assert [row.taken_at is None for row in run.family.signals.values()] == [False, True, False]
 
 
+def test_a_second_signal_for_one_of_several_is_kept_and_not_sent_for_ever() -> None:
+    run = Run(line(("w", "wait", {"signals": ["one", "two"]})))
+    run.claim()
+    run.signal("two", 2)
+    run.signal("two", 22)
+    assert [row.buffered_at for row in run.family.signals.values()] == [None, run.now]
+
+
 def test_two_waits_of_one_name_take_two_signals() -> None:
     run = parked(WaitSpec.signals(["go", "go"]))
     run.signal("go", 1)

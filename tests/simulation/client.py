@@ -1,0 +1,145 @@
+"""Clients of the simulation: they start, signal, emit and command at random, and send the same thing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from korak.core.changes import Changes
+from korak.core.decide import decide
+from korak.core.facts import CancelAsked, Delivered, Fact, PauseAsked, ResumeAsked, RetryAsked, Started
+from korak.core.opening import Opening, Owner, Version, open_instance
+from korak.core.rows import Delivery
+from korak.errors import Conflict, TransientError
+from korak.model import DeliveryKind, InstanceStatus
+from tests.simulation.graphs import EVENTS, ORDERS, SIGNALS
+from tests.simulation.store import Ask
+from tests.support.memory import Emit, Family
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+COMMANDS: tuple[tuple[Fact, DeliveryKind], ...] = (
+    (CancelAsked("simulated"), DeliveryKind.CANCEL),
+    (PauseAsked(), DeliveryKind.PAUSE),
+    (PauseAsked(), DeliveryKind.PAUSE),
+    (ResumeAsked(), DeliveryKind.RESUME),
+    (ResumeAsked(), DeliveryKind.RESUME),
+    (ResumeAsked(), DeliveryKind.RESUME),
+)
+
+
+class Client:
+    """What comes in over HTTP. `accepted` are the ids of the signals that were promised to be kept."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.random = world.random
+        self.ids = world.store.get_ids(5)
+        self._count = 0
+        self.accepted: set[tuple[int, str]] = set()
+
+    def act(self) -> None:
+        """One call."""
+        verbs: list[Callable[[], None]] = [self.start, self.start, self.start, self.signal, self.emit, self.command]
+        if self.random.random() < 0.3:
+            verbs.append(self.retry)
+        try:
+            self.random.choice(verbs)()
+        except TransientError:
+            self.world.count("call failed")
+
+    def start(self) -> None:
+        """Start an instance, unless there are plenty."""
+        if self.world.count_open() >= self.world.crowd:
+            return
+        self._count += 1
+        version = self.random.choice(list(self.world.store.memory.plans))
+        opening = Opening(
+            f"01J{self._count:023}",
+            Version(1, version, "0" * 64, self.world.store.memory.plans[version]),
+            Owner("team:1", "team", "1"),
+            {"order": self._count % ORDERS},
+        )
+        now = self.world.now
+        changes = decide(open_instance(opening, self.world.store.memory.policy, now), Started(), now)
+        self.world.store.prepare([changes], self.ids)
+        self._stamp([changes])
+        self.world.store.write([changes])
+        self.world.nudge([changes], now)
+
+    def signal(self) -> None:
+        """Send a signal to one instance, perhaps twice with one id, and have it looked at, perhaps."""
+        family = self._choose()
+        if family is None or family.instance.is_ended:
+            return
+        self._count += 1
+        row = self._make_row(family, DeliveryKind.SIGNAL, f"s{self._count}")
+        row.name, row.payload = self.random.choice(SIGNALS), self._count
+        for _ in range(self.random.choice([1, 1, 2])):
+            self.world.store.memory.send(family, row)
+        self.accepted.add((family.instance.id, row.source_id))
+        if self.random.random() < 0.7:
+            self._tell(family, Delivered())
+
+    def emit(self) -> None:
+        """Publish an event about some order; a waker matches it."""
+        self._count += 1
+        payload = {"order": self.random.randrange(ORDERS), "number": self._count}
+        emits = self.world.store.memory.emits
+        emits.append(Emit(self.random.choice(EVENTS), {**payload}, f"e{self._count}", self.world.now))
+        del emits[:-20]
+
+    def command(self) -> None:
+        """Cancel, pause or resume: at once if the lock is free, else by a row that the next holder obeys."""
+        family = self._choose()
+        if family is None:
+            return
+        fact, kind = self.random.choice(COMMANDS if self.random.random() < 0.4 else COMMANDS[1:])
+        if family.instance.id not in self.world.store.locks and self.random.random() < 0.6:
+            self._tell(family, fact)
+            return
+        self._count += 1
+        self.world.store.memory.send(family, self._make_row(family, kind, f"c{self._count}"))
+
+    def retry(self) -> None:
+        """Retry a run that failed."""
+        failed = [
+            family
+            for family in self.world.store.memory.families.values()
+            if family.instance.status is InstanceStatus.FAILED
+        ]
+        if failed and self.world.count_open() < self.world.crowd:
+            self._tell(self.random.choice(failed), RetryAsked())
+
+    def resume(self) -> None:
+        """Let every paused run go on."""
+        for family in list(self.world.store.memory.families.values()):
+            is_paused = family.instance.paused_at is not None and not family.instance.is_ended
+            if is_paused and family.instance.id not in self.world.store.locks:
+                self._tell(family, ResumeAsked())
+
+    def _tell(self, family: Family, fact: Fact) -> None:
+        transaction = self.world.store.begin([Ask(family.instance.id, fact)])
+        try:
+            batch = transaction.decide(self.world.now)
+            self.world.store.prepare(batch, self.ids)
+            self._stamp(batch)
+            transaction.commit(batch)
+        finally:
+            transaction.end()
+        if any(isinstance(answer, Conflict) for answer in transaction.answers):
+            self.world.count("refused")
+        self.world.nudge(batch, self.world.now)
+
+    def _stamp(self, batch: list[Changes]) -> None:
+        for changes in batch:
+            for step in changes.ready:
+                step.sent_at = step.ready_at
+
+    def _choose(self) -> Family | None:
+        families = list(self.world.store.memory.families.values())
+        return self.random.choice(families) if families else None
+
+    def _make_row(self, family: Family, kind: DeliveryKind, source: str) -> Delivery:
+        return Delivery(0, family.instance.id, "team:1", kind, source, self.world.now)

@@ -1,0 +1,315 @@
+"""An engine of the simulation: claims, runs and records as the real one does, and stops, dies or comes back late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from korak.core.changes import Changes, Grant
+from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised
+from korak.core.rows import StepRun
+from korak.core.snapshot import Claimant, Snapshot
+from korak.errors import TransientError
+from korak.model import StepRole
+from korak.steps.results import Complete
+from tests.simulation.store import Ask, EngineRow, Transaction
+from tests.support import handlers
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+T = TypeVar("T")
+
+Job: TypeAlias = Generator[None, None, T]
+"""Work that is cut where others may come between."""
+
+LEASE = timedelta(seconds=60)
+SLOTS = 6
+IN_A_ROW = 8
+
+
+@dataclass(eq=False)
+class Work:
+    """A granted step, from its claim to its record."""
+
+    grant: Grant
+    snapshot: Snapshot
+    in_a_row: int
+    has_effect: bool = False
+
+    @property
+    def step(self) -> StepRun:
+        """The attempt."""
+        return self.grant.step
+
+
+@dataclass(eq=False)
+class Nudge:
+    """A step to claim. Its token is made once."""
+
+    step_id: int
+    fact: Claimed | None = None
+    instance_id: int = 0
+
+
+@dataclass(eq=False)
+class Result:
+    """What a handler came to, until it is recorded."""
+
+    work: Work
+    fact: Finished
+
+
+class Engine:
+    """One process. What it does is cut where others may come between: every `yield` is such a place."""
+
+    def __init__(self, world: World, name: str, *, types: frozenset[str] | None = None) -> None:
+        self.world = world
+        self.name = name
+        self.random: Random = world.random
+        self.ids = world.store.get_ids(20)
+        self.skew = timedelta(seconds=world.random.uniform(-0.3, 0.3))
+        self.types = types
+        self.frozen_until: datetime | None = None
+        self.row: EngineRow
+        self._tokens = 0
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """A new row in the fleet, and empty hands."""
+        self.row = self.world.store.register(self.now, LEASE)
+        self.renew_at = self.now + LEASE / 3
+        self.held: dict[int, Work] = {}
+        self.nudges: deque[Nudge] = deque()
+        self.results: deque[Result] = deque()
+        self.jobs: list[Job[None]] = []
+        self.open: list[Transaction] = []
+
+    @property
+    def now(self) -> datetime:
+        """The time, as far as this process knows it."""
+        return self.world.now + self.skew
+
+    def claimant(self) -> Claimant:
+        """The engine as one who claims, with a new token."""
+        self._tokens += 1
+        token = f"{self.name}.{self.row.id}.{self._tokens}"
+        return Claimant(self.row.id, token, frozenset({"default"}), self._has)
+
+    def _has(self, key: str, version: int) -> bool:
+        return self.types is None or key in self.types
+
+    def stop_transactions(self) -> None:
+        """The connection breaks: what isn't committed is rolled back."""
+        for transaction in self.open:
+            transaction.end()
+        self.open.clear()
+
+    # one step
+
+    def act(self) -> None:
+        """Do one thing: go on with what is under way, or begin something."""
+        if self.now >= self.renew_at and self.random.random() < 0.3:
+            self._renew()
+            return
+        if self.jobs and self.random.random() < 0.7:
+            self._advance(self.random.choice(self.jobs))
+            return
+        verbs = [self._take]
+        if self.nudges:
+            verbs += [self._claim] * 2
+        if self.results:
+            verbs += [self._record] * 2
+        if len(self.held) > len(self.results):
+            verbs += [self._handle] * 4
+        self.random.choice(verbs)()
+
+    def _renew(self) -> None:
+        if self.row.closed_at is None:
+            self.row.lease_until, self.renew_at = self.now + LEASE, self.now + LEASE / 3
+        else:
+            self.world.count("engine found itself closed")
+            self.stop_transactions()
+            self.begin_anew()
+
+    def _advance(self, job: Job[None]) -> None:
+        if next(job, StopIteration) is StopIteration:
+            self.jobs.remove(job)
+
+    def _take(self) -> None:
+        """Take messages, as many as there are slots."""
+        free = SLOTS - len(self.held) - len(self.nudges)
+        if free > 0:
+            self.nudges.extend(Nudge(step_id) for step_id in self.world.network.take(free, self.now))
+
+    def _handle(self) -> None:
+        """Let a handler end, or do the effect that it does once."""
+        waiting = [work for work in self.held.values() if not any(result.work is work for result in self.results)]
+        if not waiting:
+            return
+        work = self.random.choice(waiting)
+        if not work.has_effect and self.random.random() < 0.5:
+            work.has_effect = self.world.store.perform(
+                f"{work.step.idempotency_key}:{work.step.role}", work.step.id, work.step.claim_token or ""
+            )
+            return
+        if self.random.random() < 0.02 and self.world.has_faults:
+            self.jobs.append(self._hand_back(work))
+            return
+        claimant = self.claimant() if work.in_a_row < IN_A_ROW and self.random.random() < 0.9 else None
+        fact = Finished(work.step.id, work.step.claim_token or "", self._get_result(work), claimant)
+        self.results.append(Result(work, fact))
+
+    def _get_result(self, work: Work) -> HandlerResult:
+        if self.world.has_faults and self.random.random() < 0.06:
+            after = self.now + timedelta(seconds=200) if self.random.random() < 0.3 else None
+            return Raised("exception", is_retryable=self.random.random() < 0.9, after=after)
+        result = handlers.run(work.grant)
+        if isinstance(result, Complete) and work.step.role is StepRole.STEP:
+            key = f"{work.step.idempotency_key}:{work.step.role}"
+            if not self.world.store.perform(key, work.step.id, work.step.claim_token or ""):
+                return Raised("exception")
+        return result
+
+    # claims
+
+    def _claim(self) -> None:
+        if self.nudges:
+            self.jobs.append(self._claim_batch([self.nudges.popleft() for _ in range(min(4, len(self.nudges)))]))
+
+    def _claim_batch(self, batch: list[Nudge]) -> Job[None]:
+        tries = 0
+        while batch and tries < 12:
+            try:
+                batch = yield from self._try_to_claim(batch)
+            except TransientError:
+                yield
+            tries += 1
+
+    def _try_to_claim(self, batch: list[Nudge]) -> Job[list[Nudge]]:
+        first: dict[int, Nudge] = {}
+        left: list[Nudge] = []
+        for nudge in batch:
+            family = self.world.store.memory.find(nudge.step_id)
+            if family is None or nudge.step_id in self.held:
+                continue
+            nudge.instance_id = family.instance.id
+            nudge.fact = nudge.fact or Claimed(nudge.step_id, self.claimant())
+            if first.setdefault(nudge.instance_id, nudge) is not nudge:
+                left.append(nudge)
+        chosen = list(first.values())
+        asks = [Ask(nudge.instance_id, nudge.fact) for nudge in chosen if nudge.fact]
+        answers = yield from self._transact(asks)
+        for nudge, answer in zip(chosen, answers, strict=True):
+            if answer is None:
+                left.append(nudge)
+            elif nudge.fact is not None:
+                self._begin(answer, nudge.fact.claimant.token, in_a_row=1)
+        return left
+
+    def _begin(self, changes: Changes, token: str, *, in_a_row: int) -> None:
+        claimed = changes.claimed
+        if not claimed and changes.dropped is not None:
+            claimed = [Grant(step, step.input) for step in changes.after.steps.values() if step.claim_token == token]
+            self.world.count("adopted", len(claimed))
+        for grant in claimed:
+            self.held[grant.step.id] = Work(grant, changes.after, in_a_row)
+
+    def _transact(self, asks: Sequence[Ask]) -> Job[list[Changes | None]]:
+        transaction = self.world.store.begin(asks)
+        self.open.append(transaction)
+        try:
+            yield
+            batch = transaction.decide(self.now)
+            self._stamp(batch)
+            if self.random.random() < 0.5:
+                yield
+            transaction.commit(batch)
+        finally:
+            transaction.end()
+            if transaction in self.open:
+                self.open.remove(transaction)
+        self._dispatch(batch)
+        return [answer if isinstance(answer, Changes) else None for answer in transaction.answers]
+
+    # records
+
+    def _record(self) -> None:
+        if self.results:
+            count = self.random.randint(1, min(4, len(self.results)))
+            self.jobs.append(self._record_batch([self.results.popleft() for _ in range(count)]))
+
+    def _record_batch(self, batch: list[Result]) -> Job[None]:
+        while batch:
+            try:
+                batch = yield from self._try_to_record(batch)
+            except TransientError:
+                yield
+
+    def _try_to_record(self, batch: list[Result]) -> Job[list[Result]]:
+        quick: dict[int, tuple[Result, Changes]] = {}
+        for result in batch:
+            changes = self.world.store.decide(result.work.snapshot, result.fact, self.now)
+            if changes.dropped is None:
+                quick.setdefault(changes.instance.id, (result, changes))
+        decided = [changes for _, changes in quick.values()]
+        self._stamp(decided)
+        moved = self.world.store.write_unlocked(decided)
+        written = [(result, changes) for result, changes in quick.values() if changes.instance.id in moved]
+        self._dispatch([changes for _, changes in written])
+        for result, changes in written:
+            self._settle(result, changes)
+            self.world.count("recorded at once")
+        rest = [result for result in batch if all(result is not done for done, _ in written)]
+        return (yield from self._record_locked(rest)) if rest else []
+
+    def _record_locked(self, batch: list[Result]) -> Job[list[Result]]:
+        together = {result.work.step.instance_id: result for result in batch}
+        left = [result for result in batch if together[result.work.step.instance_id] is not result]
+        asks = [Ask(instance_id, result.fact, result.work.step.id) for instance_id, result in together.items()]
+        answers = yield from self._transact(asks)
+        for (instance_id, result), answer in zip(together.items(), answers, strict=True):
+            if answer is not None:
+                self._settle(result, answer)
+                self.world.count("recorded under the lock")
+            elif instance_id in self.world.store.memory.families:
+                left.append(result)
+            else:
+                self.held.pop(result.work.step.id, None)
+        return left
+
+    def _settle(self, result: Result, changes: Changes) -> None:
+        if self.held.get(result.work.step.id) is result.work:
+            del self.held[result.work.step.id]
+        token = "" if result.fact.claimant is None else result.fact.claimant.token
+        self._begin(changes, token, in_a_row=result.work.in_a_row + 1)
+
+    def _hand_back(self, work: Work) -> Job[None]:
+        self.held.pop(work.step.id, None)
+        try:
+            yield from self._transact(
+                [Ask(work.step.instance_id, HandedBack(work.step.id, work.step.claim_token or ""), work.step.id)]
+            )
+        except TransientError:
+            self.world.count("hand back lost")
+
+    # dispatch
+
+    def _stamp(self, batch: Sequence[Changes]) -> None:
+        self.world.store.prepare(batch, self.ids)
+        for changes in batch:
+            for step in changes.ready:
+                if step.probe is not None or self.random.random() < 0.7:
+                    step.sent_at = step.ready_at
+
+    def _dispatch(self, batch: Sequence[Changes]) -> None:
+        for changes in batch:
+            for step in changes.ready:
+                if step.sent_at is not None and step.probe is not None:
+                    self.nudges.append(Nudge(step.id))
+                elif step.sent_at is not None:
+                    self.world.network.send([step.id], self.now)

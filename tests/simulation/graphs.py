@@ -1,0 +1,134 @@
+"""Random small graphs, all of which pass publish: lines, forks, loops, waits, error exits, retries, own types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from korak.graphs.builder import GraphBuilder, graph, ref
+from korak.graphs.plans import Plan
+from tests.support.plans import plan_of
+
+SIGNALS = ("go", "stop")
+EVENTS = ("paid", "sent")
+ORDERS = 3
+"""How many different orders the events are about."""
+
+
+class Author:
+    """Writes one graph, segment by segment. `ends` are the ways out that lead to what comes next."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._built: GraphBuilder = graph("simulated").trigger("manual")
+        self._ends: list[tuple[str, str]] = [("start", "next")]
+        self._count = 0
+
+    def write(self) -> GraphBuilder:
+        """A graph of a few segments and an end."""
+        for _ in range(self._random.randint(1, 4)):
+            self._write_segment(depth=0)
+        self._node("end", result=ref("state")) if self._random.random() < 0.5 else self._node("end")
+        if self._random.random() < 0.2:
+            self._built.settings(execution_timeout=self._random.choice([300, 3_000, 30_000]))
+        return self._built
+
+    def _write_segment(self, *, depth: int) -> None:
+        kinds: list[Callable[[int], None]] = [self._write_steps, self._write_wait, self._write_own, self._write_failing]
+        if depth < 2:
+            kinds += [self._write_fork, self._write_loop]
+        self._random.choice(kinds)(depth)
+
+    def _node(self, kind: str, **config: Any) -> str:
+        """A node that all open ends lead to, and whose `next` is the one open end then."""
+        self._count += 1
+        name = f"n{self._count}"
+        self._built.node(name, kind, config)
+        for source, outcome in self._ends:
+            self._built.edge(source, name, outcome)
+        self._ends = [(name, "next")]
+        return name
+
+    def _save(self, name: str) -> None:
+        if self._random.random() < 0.4:
+            self._built.save(name if self._random.random() < 0.7 else None)
+
+    def _write_steps(self, depth: int) -> None:
+        for _ in range(self._random.randint(1, 3)):
+            if self._random.random() < 0.2:
+                self._node("set_field", field="state.mark", value=ref("input.order"))
+            else:
+                self._save(self._node("test.ok", value=ref("input.order")))
+
+    def _write_wait(self, depth: int) -> None:
+        form = self._random.choice(["signal", "event", "signals", "delay", "for"])
+        limit = {"timeout": self._random.choice([30, 600])} if self._random.random() < 0.6 else {}
+        if form == "delay":
+            self._node("delay", **{"for": self._random.choice([0, 20, 300])})
+            return
+        config: dict[str, Any] = {"for": 45} if form == "for" else {"signals": list(SIGNALS)}
+        if form == "signal":
+            config = {"signal": self._random.choice(SIGNALS)}
+        elif form == "event":
+            config = {"event": self._random.choice(EVENTS), "match": {"order": ref("input.order")}}
+        name = self._node("wait", **config, **(limit if form != "for" else {}))
+        self._save(name)
+        if limit and form != "for":
+            self._ends.append((name, "timed_out"))
+
+    def _write_own(self, depth: int) -> None:
+        config: dict[str, Any] = {"probe": self._random.random() < 0.4, "fails": self._random.choice([0, 0, 1])}
+        if self._random.random() < 0.5:
+            config |= {"event": self._random.choice(EVENTS), "match": {"order": ref("input.order")}}
+        else:
+            config |= {"signal": self._random.choice(SIGNALS)}
+        if self._random.random() < 0.7:
+            config["timeout"] = self._random.choice([40, 900])
+        if self._random.random() < 0.2:
+            self._node("test.nap", seconds=self._random.choice([5, 100]))
+            return
+        name = self._node("test.ask", **config)
+        self._built.retry(3, [5, 30])
+        self._save(name)
+        if "timeout" in config and self._random.random() < 0.7:
+            self._ends.append((name, "timed_out"))
+        self._maybe_exit(name)
+
+    def _write_failing(self, depth: int) -> None:
+        times, for_good = self._random.choice([0, 1, 1, 2, 5]), self._random.random() < 0.15
+        name = self._node("test.flaky", times=times, for_good=for_good)
+        if self._random.random() < 0.7:
+            self._built.retry(self._random.randint(1, 4), self._random.choice([[1], [5, 60], [0]]))
+        self._maybe_exit(name)
+
+    def _maybe_exit(self, name: str) -> None:
+        if self._random.random() < 0.6:
+            self._ends.append((name, "error"))
+
+    def _write_fork(self, depth: int) -> None:
+        if self._random.random() < 0.5:
+            name = self._node("condition", **{"if": {"ref": "input.order", "op": "gt", "value": 1}})
+            ways = ["true", "false"]
+        else:
+            name, ways = self._node("test.fork", way=self._random.choice(["yes", "no"])), ["yes", "no"]
+        ends: list[tuple[str, str]] = []
+        for way in ways:
+            self._ends = [(name, way)]
+            if self._random.random() < 0.7:
+                self._write_segment(depth=depth + 1)
+            ends += self._ends
+        self._ends = ends
+
+    def _write_loop(self, depth: int) -> None:
+        name = self._node("loop", over={"literal": [1, 2, 3][: self._random.randint(0, 3)]}, max_iterations=5)
+        self._ends = [(name, "body")]
+        self._write_segment(depth=depth + 1)
+        for source, outcome in self._ends:
+            self._built.edge(source, name, outcome)
+        self._ends = [(name, "done")]
+
+
+def write_plan(random: Random) -> Plan:
+    """The plan of a random graph."""
+    return plan_of(Author(random).write())

@@ -1,0 +1,143 @@
+"""What must hold after every step (DESIGN section 12), as far as it is the core's."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from korak.core import transitions
+from korak.core.changes import Changes
+from korak.core.rows import StepRun
+from korak.graphs.plans import PlannedNode
+from korak.model import EventType, InstanceStatus, JsonObject, StepRole, StepStatus, WaitKind, WaitStatus
+from tests.support.memory import Family, Memory
+
+TERMINAL = (
+    EventType.STEP_COMPLETED,
+    EventType.STEP_FAILED,
+    EventType.STEP_CANCELLED,
+    EventType.HOOK_COMPLETED,
+    EventType.HOOK_FAILED,
+)
+NAMES = {f"step.{name}" for name in transitions.STEP.values()} | {
+    f"instance.{name}" for name in transitions.INSTANCE.values()
+}
+
+
+def check_changes(changes: Changes) -> None:
+    """The changes of one decision are whole: every new row has its id, and what is claimed runs."""
+    assert set(changes.transitions) <= NAMES
+    for step in (*changes.new_steps, *changes.steps):
+        assert step.id > 0
+    assert all(grant.step.status is StepStatus.RUNNING for grant in changes.claimed)
+    assert all(step.ready_at is not None for step in changes.ready)
+    assert set(changes.after.steps) == {step.id for step in changes.after.steps.values()}
+
+
+def check_family(memory: Memory, family: Family) -> None:
+    """Invariants 1 to 4 and 6 for one instance."""
+    _check_history(family)
+    _check_tokens(family)
+    _check_attempts(family)
+    _check_state(memory, family)
+    _check_deliveries(family)
+    _check_waits(family)
+
+
+def _check_history(family: Family) -> None:
+    """6: no gap in `seq`, no two terminal events of one attempt; 1: a recorded step has exactly one record."""
+    assert [event.seq for event in family.events] == list(range(1, family.instance.next_seq))
+    ends = Counter(event.step_run_id for event in family.events if event.type in TERMINAL)
+    assert not ends or max(ends.values()) == 1, ends
+    ended = {step.id for step in family.steps.values() if step.status is not None and not step.status.is_live}
+    assert set(ends) == ended
+
+
+def _check_tokens(family: Family) -> None:
+    """2 and 3: an open instance has one live step, which something will move; an ended one has none and no wait."""
+    instance = family.instance
+    live = [step for step in family.live if step.role is StepRole.STEP]
+    if instance.is_ended:
+        assert not live, live
+        assert all(wait.kind is WaitKind.RETRY for wait in family.open_waits)
+        return
+    [step] = live
+    assert _is_driven(family, step), step
+    retried = any(wait.kind is WaitKind.RETRY and wait.step_run_id == step.id for wait in family.open_waits)
+    is_running = step.status is StepStatus.RUNNING or (step.status is StepStatus.QUEUED and not retried)
+    assert instance.status is (InstanceStatus.RUNNING if is_running else InstanceStatus.WAITING)
+
+
+def _is_driven(family: Family, step: StepRun) -> bool:
+    waits = [wait for wait in family.open_waits if wait.step_run_id == step.id]
+    match step.status:
+        case StepStatus.RUNNING:
+            return step.lease_until is not None and step.engine_id is not None
+        case StepStatus.WAITING:
+            return bool(waits) and all(wait.kind is not WaitKind.RETRY for wait in waits)
+        case _:
+            is_parked = step.parked_for is not None
+            if step.parked_for == "pause":
+                return family.instance.paused_at is not None
+            return step.ready_at is not None or is_parked or any(wait.kind is WaitKind.RETRY for wait in waits)
+
+
+def _check_attempts(family: Family) -> None:
+    """Attempts of a visit follow one another under one key; visits count from one; a visit is one step of the count."""
+    visits: dict[tuple[str, int], list[StepRun]] = {}
+    for step in family.steps.values():
+        if step.role is StepRole.STEP:
+            visits.setdefault((step.node_id, step.visit), []).append(step)
+    assert len(visits) == family.instance.steps_count
+    for attempts in visits.values():
+        assert sorted(step.attempt for step in attempts) == list(range(1, len(attempts) + 1))
+        assert len({(step.idempotency_key, step.execution_id) for step in attempts}) == 1
+        assert sum(step.status is StepStatus.COMPLETED for step in attempts) <= 1
+    newest: Counter[str] = Counter()
+    for node, visit in visits:
+        newest[node] = max(newest[node], visit)
+    assert sum(newest.values()) == len(visits)
+    tokens = [step.claim_token for step in family.live if step.status is StepStatus.RUNNING]
+    assert len(set(tokens)) == len(tokens)
+
+
+def _check_state(memory: Memory, family: Family) -> None:
+    """1: every output entered the state once, in the order of history."""
+    nodes = memory.plans[family.instance.version_id].nodes
+    state: JsonObject = {}
+    transitions_made = 0
+    for event in family.events:
+        if event.type is EventType.STEP_COMPLETED and event.step_run_id is not None:
+            step = family.steps[event.step_run_id]
+            node = nodes[step.node_id]
+            transitions_made += node.type != "end"
+            state = _enter(node, state, step.output or {})
+    assert family.instance.state == state
+    assert family.instance.transitions_count == transitions_made
+
+
+def _enter(node: PlannedNode, state: JsonObject, output: JsonObject) -> JsonObject:
+    if node.type == "set_field":
+        return {**state, str(node.raw["field"]).removeprefix("state."): output["new"]}
+    if node.save is None:
+        return state
+    return {**state, **(output if node.save.key is None else {node.save.key: output})}
+
+
+def _check_deliveries(family: Family) -> None:
+    """4: a delivery is taken once or still there; nothing is received twice."""
+    received = Counter(
+        (event.data or {})["source_id"] for event in family.events if event.type is EventType.SIGNAL_RECEIVED
+    )
+    assert not received or max(received.values()) == 1, received
+    taken = {row.source_id for row in family.signals.values() if row.taken_at is not None}
+    assert set(received) <= taken
+
+
+def _check_waits(family: Family) -> None:
+    """A pause stops every clock; an open wait belongs to a live attempt."""
+    live = {step.id: step for step in family.live}
+    for wait in family.open_waits:
+        assert wait.step_run_id in live, wait
+        is_stopped = family.instance.paused_at is not None and live[wait.step_run_id].role is StepRole.STEP
+        if not wait.is_date:
+            assert wait.status is (WaitStatus.SUSPENDED if is_stopped else WaitStatus.PENDING), wait

@@ -1,0 +1,182 @@
+"""The store of the simulation: the rows in memory, behind transactions that lock, fail and lose their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+from korak.core.changes import Changes
+from korak.core.decide import decide
+from korak.core.facts import Fact
+from korak.core.snapshot import Policy, Snapshot
+from korak.errors import Conflict, TransientError
+from korak.store.sealing import Ids, seal
+from tests.simulation import invariants
+from tests.simulation.network import Faults
+from tests.support.memory import Counter, Family, Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A fact for one instance, and the step that it is about."""
+
+    instance_id: int
+    fact: Fact
+    step: int | None = None
+
+
+@dataclass(eq=False)
+class EngineRow:
+    """An engine's row in the fleet."""
+
+    id: int
+    lease_until: datetime
+    closed_at: datetime | None = None
+
+
+class Transaction:
+    """Lock, then look; what happens until `commit` may change whatever the locks don't guard."""
+
+    def __init__(self, store: Store, asks: Sequence[Ask]) -> None:
+        self._store = store
+        self.asks = asks
+        self.locked: set[int] = set()
+        self.snapshots: dict[int, Snapshot] = {}
+        self.answers: list[Changes | Conflict | None] = []
+        self.is_open = True
+
+    def lock(self) -> None:
+        """Lock what nobody else holds, and load it."""
+        for ask in self.asks:
+            if ask.instance_id in self._store.memory.families and ask.instance_id not in self._store.locks:
+                self._store.locks[ask.instance_id] = self
+                self.locked.add(ask.instance_id)
+        for instance_id in self.locked:
+            closed = [ask.step for ask in self.asks if ask.instance_id == instance_id and ask.step is not None]
+            self.snapshots[instance_id] = self._store.memory.load(instance_id, closed)
+
+    def decide(self, now: datetime) -> list[Changes]:
+        """Decide every fact whose instance was locked; the changes that are to be written."""
+        for ask in self.asks:
+            snapshot = self.snapshots.get(ask.instance_id)
+            try:
+                self.answers.append(None if snapshot is None else self._store.decide(snapshot, ask.fact, now))
+            except Conflict as refused:
+                self.answers.append(refused)
+        return [answer for answer in self.answers if isinstance(answer, Changes) and not answer.is_empty]
+
+    def commit(self, batch: Sequence[Changes]) -> None:
+        """Write all of it or nothing. Raises TransientError in either case, if it pleases."""
+        if not self.is_open:
+            raise TransientError(message="the connection was lost")
+        try:
+            moved = self._store.write(batch)
+            assert len(moved) == len(batch), "an instance moved under its lock"
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Let the locks go."""
+        self.is_open = False
+        for instance_id in self.locked:
+            if self._store.locks.get(instance_id) is self:
+                del self._store.locks[instance_id]
+
+
+class Store:
+    """The database: rows, locks, engines' rows, and the ledger of effects by visit."""
+
+    def __init__(self, random: Random, policy: Policy) -> None:
+        self._random = random
+        self.memory = Memory(policy)
+        self.locks: dict[int, Transaction] = {}
+        self.fleet: dict[int, EngineRow] = {}
+        self.ledger: dict[str, str] = {}
+        self.faults = Faults()
+        self.counts: dict[str, int] = {}
+
+    def begin(self, asks: Sequence[Ask]) -> Transaction:
+        """A transaction that has locked and loaded what it could."""
+        self._maybe_fail()
+        transaction = Transaction(self, asks)
+        transaction.lock()
+        return transaction
+
+    def decide(self, snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
+        """`decide`, which mends nothing here: what it can't make sense of ends the simulation."""
+        changes = decide(snapshot, fact, now)
+        self._count(type(fact).__name__ + ("" if changes.dropped is None else f": {changes.dropped}"))
+        return changes
+
+    def prepare(self, batch: Iterable[Changes], ids: Ids) -> None:
+        """Give new rows their ids, and stamp what will be sent."""
+        for changes in batch:
+            seal(changes, ids)
+
+    def write(self, batch: Sequence[Changes]) -> set[int]:
+        """Apply changes, each if its instance stands where they were decided from; all of them, or none."""
+        before: dict[int, Family | None] = {
+            changes.instance.id: self.memory.families.get(changes.instance.id) for changes in batch
+        }
+        try:
+            moved = {changes.instance.id for changes in batch if self.memory.apply(changes, self._maybe_fail)}
+        except TransientError:
+            for instance_id, family in before.items():
+                self._restore(instance_id, family)
+            raise
+        for changes in batch:
+            if changes.instance.id in moved:
+                invariants.check_changes(changes)
+                invariants.check_family(self.memory, self.memory.families[changes.instance.id])
+        if self._random.random() < self.faults.answer:
+            self._count("answer lost")
+            raise TransientError(message="the answer of the commit was lost")
+        return moved
+
+    def write_unlocked(self, batch: Sequence[Changes]) -> set[int]:
+        """The fast path: what somebody else holds is left to the slow one, as if it had moved."""
+        self._maybe_fail()
+        return self.write([changes for changes in batch if changes.instance.id not in self.locks])
+
+    def _restore(self, instance_id: int, family: Family | None) -> None:
+        if family is None:
+            self.memory.families.pop(instance_id, None)
+        else:
+            self.memory.families[instance_id] = family
+
+    def _maybe_fail(self) -> None:
+        if self._random.random() < self.faults.statement:
+            self._count("statement failed")
+            raise TransientError(message="a statement failed")
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    # engines and effects
+
+    def register(self, now: datetime, lease: timedelta) -> EngineRow:
+        """A new engine's row."""
+        row = EngineRow(len(self.fleet) + 1, now + lease)
+        self.fleet[row.id] = row
+        return row
+
+    def is_held(self, step_id: int, token: str | None) -> bool:
+        """Whether the step runs under that token."""
+        family = self.memory.find(step_id)
+        step = None if family is None else family.steps.get(step_id)
+        return step is not None and step.status == "running" and step.claim_token == token
+
+    def perform(self, key: str, step_id: int, token: str) -> bool:
+        """`once`: the effect and its record together, only for the holder of the token; False where it is not held."""
+        if key in self.ledger:
+            return True
+        if not self.is_held(step_id, token):
+            return False
+        self.ledger[key] = token
+        return True
+
+    def get_ids(self, block: int) -> Ids:
+        """Ids for one process, in blocks."""
+        return Counter(self.memory, block)

@@ -1,0 +1,126 @@
+"""A waker of the simulation: the stages of one pass, each at the time at which the pass began."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from korak.core.changes import Changes
+from korak.core.facts import DeadlinePassed, Delivered, Lost
+from korak.core.rows import StepRun
+from korak.errors import TransientError
+from korak.model import DeliveryKind, StepRole, StepStatus
+from tests.simulation.store import Ask
+from tests.support import stamps
+from tests.support.memory import Family
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+Pass: TypeAlias = Generator[None, None, None]
+
+REQUEUE_AFTER = timedelta(seconds=30)
+SOON = timedelta(seconds=1)
+WAKING = (DeliveryKind.SIGNAL, DeliveryKind.EVENT)
+
+
+class Waker:
+    """One process that makes one pass after the other; several of them are safe together."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.ids = world.store.get_ids(10)
+        self.skew = timedelta(seconds=world.random.uniform(-0.3, 0.3))
+        self._pass: Pass | None = None
+        self._now = world.now
+
+    def act(self) -> None:
+        """Go on with the pass, or begin one."""
+        if self._pass is None:
+            self._now = self.world.now + self.skew
+            self._pass = self._make_pass()
+        try:
+            next(self._pass)
+        except StopIteration:
+            self._pass = None
+        except TransientError:
+            self._pass = None
+            self.world.count("pass failed")
+
+    @property
+    def families(self) -> list[Family]:
+        """The instances that there are."""
+        return list(self.world.store.memory.families.values())
+
+    def _make_pass(self) -> Pass:
+        now = self._now
+        yield from self._deliver(now)
+        stamps.match_events(self.world.store.memory, now)
+        yield
+        yield from self._reclaim(now)
+        for family in self.families:
+            stamps.repeat_waits(family, now, REQUEUE_AFTER)
+            self.world.count("stamped", stamps.stamp_due(family, now))
+        yield
+        yield from self._expire(now)
+        if any(engine.types is None for engine in self.world.engines):
+            for family in self.families:
+                self.world.count("unparked", stamps.unpark(family, now))
+        yield
+        for family in self.families:
+            self.world.network.send(stamps.repeat_steps(family, now, REQUEUE_AFTER), now)
+        yield
+
+    def _deliver(self, now: datetime) -> Pass:
+        for family in self.families:
+            untaken = stamps.list_untaken(family, now, SOON, REQUEUE_AFTER)
+            if not untaken:
+                continue
+            stamps.wake_signals(family, now, [row for row in untaken if row.kind in WAKING])
+            if any(row.kind not in WAKING for row in untaken) or self.world.random.random() < 0.5:
+                yield from self._answer(Ask(family.instance.id, Delivered()))
+
+    def _reclaim(self, now: datetime) -> Pass:
+        """Close the engines whose lease is over, then take over what they, or too long an attempt, hold."""
+        for row in self.world.store.fleet.values():
+            if row.closed_at is None and row.lease_until <= now:
+                row.closed_at = now
+                self.world.count("engine closed")
+        yield
+        lost = [step for family in self.families for step in family.steps.values() if self._is_lost(step, now)]
+        for step in lost:
+            yield from self._answer(Ask(step.instance_id, Lost(step.id, step.claim_token or ""), step.id))
+
+    def _is_lost(self, step: StepRun, now: datetime) -> bool:
+        if step.engine_id is None or step.lease_until is None:
+            return False
+        if step.status is not StepStatus.RUNNING and (
+            step.status is not StepStatus.CANCELLED or step.role is not StepRole.STEP
+        ):
+            return False
+        return self.world.store.fleet[step.engine_id].closed_at is not None or step.lease_until <= now
+
+    def _expire(self, now: datetime) -> Pass:
+        for family in self.families:
+            deadline = family.instance.deadline_at
+            if not family.instance.is_ended and deadline is not None and deadline <= now:
+                yield from self._answer(Ask(family.instance.id, DeadlinePassed()))
+
+    def _answer(self, ask: Ask) -> Pass:
+        """Answer a fact under the lock; what others hold is left to the next pass."""
+        transaction = self.world.store.begin([ask])
+        try:
+            yield
+            batch = transaction.decide(self._now)
+            self.world.store.prepare(batch, self.ids)
+            self._stamp(batch)
+            transaction.commit(batch)
+        finally:
+            transaction.end()
+        self.world.nudge(batch, self._now)
+
+    def _stamp(self, batch: list[Changes]) -> None:
+        for changes in batch:
+            for step in changes.ready:
+                step.sent_at = step.ready_at
