@@ -55,12 +55,13 @@ async def holding(url: str) -> AsyncIterator[asyncpg.Connection[Any]]:
 async def explain(connection: asyncpg.Connection[Any], name: str, **given: Any) -> Plan:
     """Run the statement by the plan that a held connection keeps for it, and forget what it did."""
     statement = get_statement(name)
-    arguments = ", ".join("'" + str(value).replace("'", "''") + "'" for value in statement.bind(**given))
+    values = ", ".join("'" + str(value).replace("'", "''") + "'" for value in statement.bind(**given))
+    arguments = f"({values})" if values else ""
     transaction = connection.transaction()
     await transaction.start()
     try:
         await connection.execute(f"prepare {name} as {statement.text}")
-        rows = await connection.fetch(f"explain (analyze, buffers) execute {name} ({arguments})")
+        rows = await connection.fetch(f"explain (analyze, buffers) execute {name} {arguments}")
     finally:
         await transaction.rollback()
     return _read([row[0] for row in rows])

@@ -73,7 +73,7 @@ class Waker:
                 return
             except TransientError as error:
                 self._steadiness.lose()
-                log.warning("stage_interrupted", stage=name, why=error.message, is_last=is_last)
+                log.warning("stage_interrupted", stage=name, why=str(error.params.get("why", error.message)), is_last=is_last)
                 current.report.interrupted += is_last
             except Exception:
                 log.exception("stage_failed", stage=name)

@@ -42,7 +42,7 @@ async def test_a_timer_is_woken_once(flows: Flows, wakers: Wakers) -> None:
 async def test_a_timeout_counts_apart_wt_5(flows: Flows, wakers: Wakers) -> None:
     node = pausing(event="paid", match={"order": "1"}, timeout="PT5M")
     document = chain(node, work())
-    document["edges"].append({"from": "pausing", "outcome": "timed_out", "to": "work"})  # type: ignore[union-attr]
+    document["edges"].append({"from": "pausing", "outcome": "timed_out", "to": "work"})  # type: ignore[union-attr]  # a list
     await flows.start(await flows.publish(document))
     assert await wakers.run(300) == Report(timeouts=1)
 

@@ -1,12 +1,13 @@
-"""What a pass costs: what is due, whatever waits besides."""
+"""What a pass costs: what is due, whatever waits besides; and plans that hold where the server knows nothing yet."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.support import databases
-from tests.support.flows import NOW
+from tests.support.flows import NOW, chain, open_flows, owner, work
 from tests.support.timers import Plan, explain, holding, insert_timers
+from tests.support.wakers import at
 
 FEW, MANY = 1_000, 20_000
 DUE = 100
@@ -34,8 +35,30 @@ async def test_looking_for_due_waits_reads_the_due_ones_only(
     assert large.buffers < 2 * small.buffers + 100, large.text
 
 
-async def test_asking_for_the_next_due_time_reads_one_place(postgres_url: str, database_template: str) -> None:
-    with databases.cloned(postgres_url, database_template) as url:
-        plan = await get_plan(url, MANY, "due_next")
+async def test_asking_for_the_next_due_time_reads_one_place(database_url: str) -> None:
+    plan = await get_plan(database_url, MANY, "due_next")
     assert "wwait_due_idx" in plan.indexes, plan.text
     assert plan.buffers < 50, plan.text
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("steps_release", {"queue": "default", "after": "", "count": 100}),
+        ("queues_backlog", {}),
+        ("stuck_rows", {"owner": "*", "unclaimed": 60.0, "unserved": 60.0, "overdue": 60.0, "count": 1000}),
+        ("stuck_instances", {"after": 0, "owner": "*", "overdue": 60.0, "count": 100}),
+    ],
+)
+async def test_a_backlog_that_was_just_made_is_read_by_its_indexes(
+    database_url: str, name: str, given: dict[str, object]
+) -> None:
+    """The tables have never been analyzed, and what the planner thinks of their size is wrong by far."""
+    async with open_flows(database_url) as flows:
+        version = await flows.publish(chain(work()))
+        for team in range(4):
+            await flows.start(version, 500, owner=owner(f"team:{team}"))
+    async with holding(database_url) as connection:
+        plan = await explain(connection, name, **given, **({} if name == "queues_backlog" else {"now": at(10)}))
+    assert plan.buffers < 20_000, plan.text
+    assert plan.milliseconds < 500, plan.text

@@ -145,7 +145,7 @@ async def test_one_item_a_stage_is_one_pass_with_each_counter_wk_1(flows: Flows,
     await flows.finish(await flows.claim(retry, engine), Raised("exception"))
     await flows.start(await flows.publish(chain(pausing(**{"for": "PT1M"})), key="timer"))
     limited = chain(pausing(signal="go", timeout="PT1M"), work())
-    limited["edges"].append({"from": "pausing", "outcome": "timed_out", "to": "work"})  # type: ignore[union-attr]
+    limited["edges"].append({"from": "pausing", "outcome": "timed_out", "to": "work"})  # type: ignore[union-attr]  # a list
     await flows.start(await flows.publish(limited, key="timeout"))
     condition: JsonObject = {"ref": "state.ready", "default": False, "op": "eq", "value": True}
     await flows.start(await flows.publish(chain(pausing(condition=condition, poll="PT1M")), key="poll"))

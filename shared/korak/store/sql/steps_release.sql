@@ -1,5 +1,6 @@
 -- Ready steps of a queue that were not sent, best first: by priority, then in turns between owners. Stamps them as sent.
 -- The owners are found by skipping through the index, at most 500 a call, from `after` on; of each as many as may be needed.
+-- num_nulls keeps the planner, who may think it tiny, from reading the partial index through for every candidate.
 with recursive owner (scope) as (
     (
         select s.owner_scope from workflow_step_runs s
@@ -25,7 +26,7 @@ with recursive owner (scope) as (
     ) s
 ), chosen as (
     select s.id, candidate.turn from candidate join workflow_step_runs s on s.id = candidate.id
-    where s.ready_at is not null and s.sent_at is null
+    where num_nulls(s.ready_at) = 0 and num_nulls(s.sent_at) = 1
     order by candidate.priority desc, candidate.turn, candidate.id
     limit :count::integer for update of s skip locked
 ), released as (

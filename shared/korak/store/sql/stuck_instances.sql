@@ -27,7 +27,8 @@ with page as materialized (
 )
 select found.id, found.ulid, found.owner_scope, d.key as definition, found.reason, found.since, found.step_run_id, s.node_id,
     s.node_type, found.claim_token
-from found join workflow_definitions d on d.id = found.definition_id
-left join workflow_step_runs s on s.id = found.step_run_id
+from found
+cross join lateral (select * from workflow_definitions d where d.id = found.definition_id limit 1) d
+left join lateral (select * from workflow_step_runs s where s.id = found.step_run_id limit 1) s on true
 union all
 select max(page.id), null, null, null, null, null, null, null, null, null from page

@@ -1,5 +1,5 @@
 -- Steps and waits that should have moved long ago: nobody claims them, nothing wakes them, no engine has their type.
-with late (instance_id, step_run_id, reason, since) as (
+with late (instance_id, step_run_id, reason, since) as materialized (
     select s.instance_id, s.id, 'unclaimed', s.ready_at from workflow_step_runs s
     where s.ready_at is not null and s.sent_at is null
         and s.ready_at <= :now::timestamptz - make_interval(secs => :unclaimed::float8)
@@ -21,8 +21,8 @@ with late (instance_id, step_run_id, reason, since) as (
 )
 select i.id, i.ulid, i.owner_scope, d.key as definition, late.reason, late.since, late.step_run_id, s.node_id, s.node_type
 from late
-join workflow_instances i on i.id = late.instance_id
-join workflow_definitions d on d.id = i.definition_id
-left join workflow_step_runs s on s.id = late.step_run_id
+cross join lateral (select * from workflow_instances i where i.id = late.instance_id limit 1) i
+cross join lateral (select * from workflow_definitions d where d.id = i.definition_id limit 1) d
+left join lateral (select * from workflow_step_runs s where s.id = late.step_run_id limit 1) s on true
 where i.paused_at is null and (:owner::varchar is null or i.owner_scope = :owner::varchar)
 order by late.since, i.id limit :count::integer
