@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 class Calls:
-    """An async context manager. Every call gives the answer's body, and raises Refused for what the caller did wrong."""
+    """An async context manager. Every call gives the answer's body, and raises Refused where it is a problem."""
 
     def __init__(self, url: str, token: str) -> None:
         self._client = httpx.AsyncClient(

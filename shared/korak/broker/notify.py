@@ -151,13 +151,17 @@ class PullConsumer:
         """See `korak.broker.port.Consumer`."""
         while not self._is_stopped:
             self._nudged.clear()
-            messages = await self._pull(limit)
-            if messages and self._is_stopped:
-                await self.take_back(messages)
-            elif messages:
+            try:
+                messages = await self._pull(limit)
+                if messages and self._is_stopped:
+                    await self.take_back(messages)
+                    break
+            except TransientError as error:
+                log.warning("nothing_pulled", why=error.message)
+                messages = []
+            if messages:
                 return [Pulled(self, message) for message in messages]
-            else:
-                await self._wait()
+            await self._wait()
         return []
 
     async def stop(self) -> None:

@@ -13,13 +13,14 @@ import asyncpg
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import BigInteger, Connection, DateTime, Engine, String, TextClause, bindparam, create_engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import TypeEngine
 
-from korak.errors import StaleClaim
+from korak.errors import StaleClaim, TransientError
 from korak.graphs import hygiene
 from korak.model import Json
+from korak.store.database import TRANSIENT
 from korak.store.urls import plain
 
 BOUND: Final = 30.0
@@ -27,6 +28,9 @@ BOUND: Final = 30.0
 
 STALE: Final = "KR001"
 """What the doors raise where the token doesn't hold the step any more."""
+
+LOST: Final = ("08", "57P0")
+"""How the SQLSTATEs begin of a connection that is lost, of a server that stops, and of one that is starting."""
 
 _TYPES: Final[dict[str, TypeEngine[Any]]] = {
     "step": BigInteger(),
@@ -89,9 +93,12 @@ class EffectDatabase:
     @cached_property
     def _async(self) -> AsyncEngine:
         async def connect() -> asyncpg.Connection[Any]:
-            connection: asyncpg.Connection[Any] = await asyncpg.connect(
-                self._url, timeout=BOUND, command_timeout=BOUND, server_settings=_get_session()
-            )
+            try:
+                connection: asyncpg.Connection[Any] = await asyncpg.connect(
+                    self._url, timeout=BOUND, command_timeout=BOUND, server_settings=_get_session()
+                )
+            except TRANSIENT as error:
+                raise _unavailable(error) from error
             return connection
 
         return create_async_engine("postgresql+asyncpg://", async_creator=connect, **self._pool)
@@ -102,20 +109,24 @@ class EffectDatabase:
         options = " ".join([str(given), *(f"-c {name}={value}" for name, value in _get_session().items())])
 
         def connect() -> psycopg.Connection:
-            return psycopg.connect(self._url, options=options, connect_timeout=int(BOUND))
+            try:
+                return psycopg.connect(self._url, options=options, connect_timeout=int(BOUND))
+            except psycopg.OperationalError as error:
+                raise _unavailable(error) from error
 
         return create_engine("postgresql+psycopg://", creator=connect, **self._pool)
 
     @asynccontextmanager
     async def transact(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction, committed unless something is raised."""
-        async with self._async.begin() as connection:
-            yield connection
+        """A transaction, committed unless something is raised. TransientError where it can't connect."""
+        with _noticing_loss():
+            async with self._async.begin() as connection:
+                yield connection
 
     @contextmanager
     def transact_blocking(self) -> Iterator[Connection]:
         """The same for a thread."""
-        with self._blocking.begin() as connection:
+        with _noticing_loss(), self._blocking.begin() as connection:
             yield connection
 
     def begin(self, connection: Connection, claim: Claim, now: datetime) -> Stored | None:
@@ -148,6 +159,23 @@ def _get_session() -> dict[str, str]:
     bound = str(int(BOUND * 1000))
     waits = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     return {**dict.fromkeys(waits, bound), "application_name": "korak-effects"}
+
+
+@contextmanager
+def _noticing_loss() -> Iterator[None]:
+    """A lost connection is no fault of the handler's; every other error of its statements is its own to see."""
+    try:
+        yield
+    except DBAPIError as error:
+        if error.connection_invalidated or (getattr(error.orig, "sqlstate", None) or "").startswith(LOST):
+            raise _unavailable(error) from error
+        raise
+    except PendingRollbackError as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> TransientError:
+    return TransientError("unavailable", what="The database", why=str(error))
 
 
 @contextmanager

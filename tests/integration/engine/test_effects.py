@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext, suppress
 from typing import Any, cast
 
 import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from korak import config
@@ -380,6 +382,46 @@ async def test_a_database_that_is_away_is_an_exception_and_tried_again(
 
     assert await run(bench, given, 20) == paid("paid")
     assert read_ledger(database) == [10]
+
+
+END_OWN = text("select pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.parametrize("is_swallowed", [False, True])
+async def test_a_connection_that_is_lost_in_an_effect_is_no_fault_of_the_handlers(
+    bench: Bench, database: config.Database, is_swallowed: bool
+) -> None:
+    async def die(connection: AsyncConnection) -> Json:
+        with suppress(DBAPIError) if is_swallowed else nullcontext():
+            await connection.execute(END_OWN)
+        return 1
+
+    def die_blocking(connection: Connection) -> Json:
+        with suppress(DBAPIError) if is_swallowed else nullcontext():
+            connection.execute(END_OWN)
+        return 1
+
+    @step("test.dies")
+    async def dies(ctx: StepContext) -> dict[str, Any]:
+        return {"it": await ctx.once("die", die)}
+
+    @step("test.dies_blocking")
+    def dies_blocking(ctx: BlockingContext) -> dict[str, Any]:
+        return {"it": ctx.once("die", die_blocking)}
+
+    for given in (dies, dies_blocking):
+        result = await bench.handlers.run(make(bench, given))
+        assert isinstance(result, Raised)
+        assert (result.code, result.is_retryable) == ("unavailable", True)
+
+
+@FACES
+async def test_a_database_that_can_not_be_reached_is_no_fault_of_the_handlers(given: Any) -> None:
+    async with benched(database=config.Database(url="postgresql://nobody@127.0.0.1:1/x"), threads=1) as bench:
+        result = await run(bench, given, 10)
+
+    assert isinstance(result, Raised)
+    assert (result.code, result.is_retryable) == ("unavailable", True)
 
 
 async def test_the_bounds_of_an_effect_are_those_of_its_connection(bench: Bench, database: config.Database) -> None:

@@ -1,0 +1,88 @@
+"""Violence against a stage, drawn from a seed and paced by the work that is done, so that it meets all of it."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from tests.support.fleet import Program
+from tests.support.proxies import Proxy
+from tests.support.stage import Stage
+from tests.support.waiting import eventually
+
+ENDED = "select count(*) from workflow_step_runs where finished_at is not null"
+SEVER = """
+    select count(pg_terminate_backend(pid)) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and random() < $1"""
+
+
+@dataclass(eq=False)
+class Chaos:
+    """Kills and replaces processes, and cuts connections, after every `stride` or so attempts that have ended.
+
+    `wire` is the one to the broker, where it has one of its own.
+    """
+
+    stage: Stage
+    chance: random.Random
+    wire: Proxy | None = None
+    done: Counter[str] = field(default_factory=Counter)
+    _services: dict[str, Program] = field(default_factory=dict)
+
+    async def __aenter__(self) -> Chaos:
+        stage = self.stage
+        second = await stage.fleet.start_ready("engine")
+        self._services = {"engine": stage.engine, "other engine": second, "waker": stage.waker, "api": stage.api}
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def run(self, acts: int, stride: int) -> None:
+        """So many acts."""
+        seen = 0
+        for _ in range(acts):
+            goal = seen + self.chance.randint(stride // 2, stride)
+            seen = await self._wait_for(goal)
+            await self._act()
+
+    async def _wait_for(self, goal: int) -> int:
+        """Until so many attempts have ended, or nothing is left to do."""
+
+        async def look() -> int:
+            ended = int(await self.stage.connection.fetchval(ENDED))
+            return ended if ended >= goal else 0
+
+        return await eventually(look, 60, message=f"{goal} attempts don't end")
+
+    async def _act(self) -> None:
+        acts: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+            *((f"kill {name}", lambda name=name: self._kill(name)) for name in self._services),
+            ("kill both engines", self._kill_engines),
+            ("sever the database", self._sever),
+            ("cut the broker", self._cut),
+        ]
+        name, act = self.chance.choice(acts)
+        sys.stdout.write(f"{time.monotonic():.1f} {name}\n")
+        self.done[name] += 1
+        await act()
+
+    async def _kill(self, name: str) -> None:
+        victim = self._services[name]
+        victim.kill()
+        self._services[name] = self.stage.fleet.start(victim.name)
+
+    async def _kill_engines(self) -> None:
+        for name in ("engine", "other engine"):
+            await self._kill(name)
+
+    async def _sever(self) -> None:
+        await self.stage.connection.fetchval(SEVER, self.chance.random())
+
+    async def _cut(self) -> None:
+        if self.wire is not None:
+            self.wire.cut(refuse=False)
