@@ -52,11 +52,15 @@ class Tools:
 
 @dataclass(eq=False)
 class Pass:
-    """One pass. Everything in it happens at `now` (WK-3). `queues` are those with something ready for their engines."""
+    """One pass. Everything in it happens at `now` (WK-3). `queues` are those with something ready for their engines.
+
+    `may_reclaim` is taken back where the database is lost on the way, unless somebody asked for it by hand.
+    """
 
     now: datetime
     tools: Tools
     may_reclaim: bool
+    is_asked: bool = False
     report: Report = field(default_factory=Report)
     queues: set[str] = field(default_factory=set)
 

@@ -53,7 +53,8 @@ class Waker:
         `may_reclaim` says so.
         """
         is_steady = self._steadiness.begin(self._clock.monotonic())
-        current = Pass(now, self._tools, is_steady if may_reclaim is None else may_reclaim)
+        is_asked = may_reclaim is not None
+        current = Pass(now, self._tools, is_steady if may_reclaim is None else may_reclaim, is_asked)
         for name, stage in self.stages.items():
             await self._run(name, stage, current)
         self._count(current.report)
@@ -73,7 +74,10 @@ class Waker:
                 return
             except TransientError as error:
                 self._steadiness.lose()
-                log.warning("stage_interrupted", stage=name, why=str(error.params.get("why", error.message)), is_last=is_last)
+                current.may_reclaim = current.may_reclaim and current.is_asked
+                log.warning(
+                    "stage_interrupted", stage=name, why=str(error.params.get("why", error.message)), is_last=is_last
+                )
                 current.report.interrupted += is_last
             except Exception:
                 log.exception("stage_failed", stage=name)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from dataclasses import astuple
 
+from korak.clock import ManualClock
 from korak.core.facts import Raised
 from korak.metrics import Metrics
 from korak.model import JsonObject
@@ -106,6 +107,34 @@ async def test_a_connection_that_is_lost_between_two_stages_ends_no_pass(
     waker.stages["deliver"] = lose
     report = await waker.run_once(at(3600))
     assert (report.timers, report.interrupted, report.errors) == (3, 0, 0)
+
+
+async def test_a_waker_that_lost_the_database_in_a_pass_reclaims_nothing_for_a_lease(
+    flows: Flows, wakers: Wakers
+) -> None:
+    clock = ManualClock(at(0))
+    [instance] = await flows.start(await flows.publish(chain(work())))
+    await flows.claim(instance, await flows.register())
+    waker = await wakers.make(clock=clock)
+
+    async def run(seconds: float) -> Report:
+        while (clock.now() - at(0)).total_seconds() < seconds:
+            clock.advance(20.0)
+            report = await waker.run_once(clock.now())
+        return report
+
+    await run(40)
+    deliver = waker.stages["deliver"]
+
+    async def lose(current: Pass) -> None:
+        waker.stages["deliver"] = deliver
+        assert await flows.get(KILL) > 0
+        await deliver(current)
+
+    waker.stages["deliver"] = lose
+    assert (await run(80)).reclaimed == 0
+    assert (await run(120)).reclaimed == 0
+    assert (await run(140)).reclaimed == 1
 
 
 async def test_a_stage_that_fails_stops_no_other_and_is_done_by_the_next_pass(flows: Flows, wakers: Wakers) -> None:
