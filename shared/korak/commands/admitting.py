@@ -120,8 +120,6 @@ def _draw(found: list[dict[str, Any]]) -> Table:
         state = (
             "revoked" if each["revoked_at"] else f"until {each['expires_at']:%Y-%m-%d}" if each["expires_at"] else ""
         )
-        table.add_row(
-            each["id"], each["name"], each["owner"], ", ".join(each["roles"]), each["user"] or "", state,
-            style="dim" if each["revoked_at"] else None,
-        )  # fmt: skip
+        cells = (each["id"], each["name"], each["owner"], ", ".join(each["roles"]), each["user"] or "", state)
+        table.add_row(*map(Text, cells), style="dim" if each["revoked_at"] else None)
     return table

@@ -51,9 +51,9 @@ def draw_list(instances: Sequence[Mapping[str, Any]], *, now: datetime) -> Rende
         note = (instance.get("failure") or {}).get("code") or at
         table.add_row(
             _glyph(_get_status(instance)),
-            str(instance["id"]),
-            f"{instance.get('definition')} v{instance.get('version')}",
-            _get_status(instance),
+            Text(str(instance["id"])),
+            Text(f"{instance.get('definition')} v{instance.get('version')}"),
+            Text(_get_status(instance)),
             show_span(_since(instance.get("created_at"), now)),
             Text(str(note), "red" if instance.get("failure") else "dim"),
         )
@@ -64,7 +64,9 @@ def show_span(span: timedelta | None) -> str:
     """A length of time in its two largest units."""
     if span is None:
         return ""
-    seconds = max(0.0, span.total_seconds())
+    seconds = span.total_seconds()
+    if seconds < 0.001:
+        return ""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

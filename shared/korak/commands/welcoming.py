@@ -65,11 +65,11 @@ def draw(running: stack.Running, found: Sequence[Published]) -> RenderableType:
     """What there is, and what to do next."""
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     facts.add_row("API", Text(running.url, "bold"))
-    facts.add_row("token", running.token)
+    facts.add_row("token", Text(running.token))
     kept = "Postgres of its own in" if running.is_embedded else "that of KORAK_DATABASE__URL; files in"
-    facts.add_row("data", f"{kept} {running.home.directory}")
+    facts.add_row("data", Text(f"{kept} {running.home.directory}"))
     for name, pid in running.pids.items():
-        facts.add_row(name, f"process {pid}")
+        facts.add_row(Text(name), f"process {pid}")
     parts: list[RenderableType] = [
         Text(),
         Text.assemble(("● Korak is running", "bold green"), ("   Ctrl-C stops it", "dim")),

@@ -1,0 +1,122 @@
+"""What a person sees of an instance, without a server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from korak.commands.drawing import draw_instance, draw_list, show_span
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> str:
+    return (NOW + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def draw(rendered: RenderableType) -> list[str]:
+    console = Console(file=StringIO(), width=140)
+    console.print(rendered)
+    assert isinstance(console.file, StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def make_instance(**members: Any) -> dict[str, Any]:
+    return {
+        "id": "01A",
+        "definition": "order",
+        "version": 2,
+        "status": "running",
+        "input": {"n": 1},
+        "created_at": at(-5),
+        "waiting_for": [],
+        **members,
+    }
+
+
+def make_step(node: str, status: str, **members: Any) -> dict[str, Any]:
+    return {"node": node, "type": f"shop.{node}", "status": status, "visit": 1, "attempt": 1, **members}
+
+
+def draw_steps(*steps: dict[str, Any], **members: Any) -> list[str]:
+    return draw(draw_instance(make_instance(**members), steps, now=NOW))
+
+
+def test_the_head_says_what_and_since_when() -> None:
+    lines = draw_steps()
+    assert lines == ["▶ running  01A  order version 2  5.0 s", '  input  {"n":1}']
+
+
+def test_attempts_are_numbered_where_there_are_several() -> None:
+    error = {"code": "busy", "message": "Try later."}
+    first = make_step("ship", "failed", error=error, started_at=at(-4), finished_at=at(-3.75))
+    second = make_step("ship", "queued", attempt=2, scheduled_for=at(90))
+    lines = draw_steps(first, second, make_step("bill", "queued"))
+    assert lines[4].split() == ["✗", "ship", "shop.ship", "1", "250", "ms", "busy", "Try", "later."]
+    assert lines[5].split() == ["◌", "ship", "shop.ship", "2", "again", "in", "1", "min"]
+    assert lines[6].split() == ["◌", "bill", "shop.bill", "queued"]
+
+
+def test_visits_are_numbered_where_there_are_several() -> None:
+    lines = draw_steps(make_step("go", "completed"), make_step("go", "completed", visit=2), make_step("x", "completed"))
+    assert [line.split()[1] for line in lines[4:]] == ["go", "go", "x"]
+    assert "go #2" in lines[5]
+
+
+def test_a_wait_says_for_what_and_until_when() -> None:
+    wait = {"node": "paid", "kind": "event", "remaining": ["payment.settled"], "names": [], "due_at": at(3600)}
+    lines = draw_steps(make_step("paid", "waiting", started_at=at(-2)), status="waiting", waiting_for=[wait])
+    assert lines[4].endswith("for event payment.settled, due in 1 h")
+    assert lines[-1].strip() == "waits at paid for event payment.settled, due in 1 h"
+
+
+def test_ends_say_how() -> None:
+    failure = {"code": "no_pen", "message": "Nobody has a pen.", "node": "sign"}
+    assert draw_steps(status="failed", failure=failure)[-1].strip() == "failed at sign: Nobody has a pen. (no_pen)"
+    assert draw_steps(status="cancelled", cancel_reason="late")[-1].strip() == "cancelled: late"
+    assert draw_steps(status="completed", result={"a": 1})[-1].strip() == 'result {"a":1}'
+
+
+def test_an_outcome_is_shown_unless_it_is_the_usual_one() -> None:
+    step = make_step("big", "completed", outcome="true", output={"result": True})
+    assert draw_steps(step)[4].endswith('→ true  {"result":true}')
+    assert "→" not in draw_steps(make_step("big", "completed", outcome="next"))[4]
+
+
+def test_what_a_user_wrote_is_no_markup() -> None:
+    lines = draw_steps(make_step("x", "failed", error={"code": "odd", "message": "[bold]loud[/bold] [/]"}))
+    assert "[bold]loud[/bold] [/]" in lines[4]
+    listed = draw(draw_list([make_instance(definition="[red]x", nodes=["[/]"])], now=NOW))
+    assert "[red]x v2" in listed[1]
+
+
+def test_a_list_shows_where_instances_are_or_why_they_failed() -> None:
+    failed = make_instance(status="failed", failure={"code": "no_pen"})
+    lines = draw(draw_list([make_instance(nodes=["ship"]), failed], now=NOW))
+    assert lines[1].split()[-1] == "ship"
+    assert lines[2].split()[-1] == "no_pen"
+    assert draw(draw_list([], now=NOW)) == ["There are no instances."]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, ""),
+        (0.25, "250 ms"),
+        (5, "5.0 s"),
+        (59.94, "59.9 s"),
+        (61, "1 min"),
+        (3660, "1 h 1 min"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_spans_have_their_two_largest_units(seconds: float, shown: str) -> None:
+    assert show_span(timedelta(seconds=seconds)) == shown
+
+
+def test_no_span_is_nothing() -> None:
+    assert show_span(None) == ""

@@ -1,0 +1,66 @@
+"""Which files are graphs, and what a published one may be started with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import typer
+
+from korak.commands.publishing import list_graphs
+from korak.commands.reading import read_json
+from korak.commands.welcoming import sample_input
+from tests.support.servers import ROOT
+
+GRAPH = b'{"schema": "korak.graph/v1", "key": "x"}'
+
+
+def test_graphs_are_found_by_what_they_say_they_are(tmp_path: Path) -> None:
+    for name, content in {
+        "a.json": GRAPH,
+        "deep/b.json": GRAPH,
+        "broken.json": GRAPH[:-1],
+        "package.json": b'{"name": "x"}',
+        "comments.json": b"// not JSON",
+        ".hidden/c.json": GRAPH,
+        "node_modules/d.json": GRAPH,
+        "e.txt": GRAPH,
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert [str(file.relative_to(tmp_path)) for file in list_graphs(tmp_path)] == [
+        "a.json",
+        "broken.json",
+        "deep/b.json",
+    ]
+    assert list(list_graphs(tmp_path / "package.json")) == [tmp_path / "package.json"]
+
+
+def test_the_shop_can_be_started_as_it_is_suggested() -> None:
+    assert sample_input(ROOT / "examples/shop/order.json") == {"order_id": "A-100", "sku": "mug"}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sample"),
+    [
+        (None, {}),
+        ({"n": {"type": "integer", "required": True}, "m": {"type": "integer"}}, {"n": 1}),
+        ({"kind": {"enum": ["a", "b"], "required": True}, "what": {"required": True}}, {"kind": "a", "what": "..."}),
+        ({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}, {"ok": True}),
+    ],
+)
+def test_a_sample_is_made_of_what_is_required(tmp_path: Path, inputs: Any, sample: dict[str, Any]) -> None:
+    config = {"on": "manual"} if inputs is None else {"on": "manual", "inputs": inputs}
+    file = tmp_path / "x.json"
+    file.write_bytes(orjson.dumps({"nodes": [{"id": "start", "type": "trigger", "config": config}]}))
+    assert sample_input(file) == sample
+
+
+def test_json_stands_on_the_line_or_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    assert read_json('{"a": 1}', option="--input") == read_json(f"@{tmp_path / 'x.json'}", option="--input") == {"a": 1}
+    for wrong in ("{", "@nowhere.json"):
+        with pytest.raises(typer.BadParameter):
+            read_json(wrong, option="--input")
