@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import asyncpg
-from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
@@ -16,7 +15,7 @@ from ulid import ULID
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
 from korak.store.database import Connection
-from korak.store.querying import fetch, fetch_one
+from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
@@ -65,45 +64,107 @@ class Filter:
     before: str | None = None
 
 
-def _select_instances() -> Select[Any]:
-    final = (
-        select(failures.c.non_retryable)
-        .where(failures.c.instance_id == instances.c.id, failures.c.propagation == "instance")
-        .order_by(failures.c.id.desc())
-        .limit(1)
-        .scalar_subquery()
+_final = (
+    select(failures.c.non_retryable)
+    .where(failures.c.instance_id == instances.c.id, failures.c.propagation == "instance")
+    .order_by(failures.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_views = (
+    select(
+        *(instances.c[name] for name in get_columns(Instance)),
+        instances.c.business_id,
+        instances.c.run_number,
+        definitions.c.key.label("definition"),
+        versions.c.number.label("version"),
+        versions.c.label.label("version_label"),
+        _parents.c.ulid.label("parent"),
+        _roots.c.ulid.label("root"),
+        _final.label("is_final"),
     )
-    return (
-        select(
-            *(instances.c[name] for name in get_columns(Instance)),
-            instances.c.business_id,
-            instances.c.run_number,
-            definitions.c.key.label("definition"),
-            versions.c.number.label("version"),
-            versions.c.label.label("version_label"),
-            _parents.c.ulid.label("parent"),
-            _roots.c.ulid.label("root"),
-            final.label("is_final"),
+    .join(definitions, definitions.c.id == instances.c.definition_id)
+    .join(versions, versions.c.id == instances.c.version_id)
+    .outerjoin(_parents, _parents.c.id == instances.c.parent_instance_id)
+    .outerjoin(_roots, _roots.c.id == instances.c.root_instance_id)
+)
+_ids = parameter("ids", ARRAY(BigInteger))
+_instance_id = parameter("instance_id", BigInteger())
+_page = parameter("page", BigInteger())
+_skip = parameter("skip", BigInteger())
+_place = steps.alias("place")
+
+_is_own = (instances.c.ulid == parameter("ulid", String()), instances.c.owner_scope == parameter("owner", String()))
+_GET = Query(_views.where(*_is_own))
+_LIVE = Query(
+    select(*_step_columns)
+    .where(steps.c.instance_id == any_(_ids), steps.c.status.in_(sorted(LIVE)))
+    .order_by(steps.c.created_at, steps.c.id)
+)
+_OPEN = Query(
+    select(*(waits.c[name] for name in get_columns(Wait)))
+    .where(waits.c.instance_id == any_(_ids), waits.c.status.in_([WaitStatus.PENDING, WaitStatus.SUSPENDED]))
+    .order_by(waits.c.created_at, waits.c.id)
+)
+_STEPS = select(*_step_columns).where(steps.c.instance_id == _instance_id)
+_FIRST_STEPS = Query(_STEPS.order_by(steps.c.created_at, steps.c.id).limit(_page))
+_NEXT_STEPS = Query(
+    _STEPS.where(
+        select(_place.c.id)
+        .where(
+            _place.c.instance_id == _instance_id,
+            _place.c.ulid == parameter("after", String()),
+            tuple_(steps.c.created_at, steps.c.id) > tuple_(_place.c.created_at, _place.c.id),
         )
-        .join(definitions, definitions.c.id == instances.c.definition_id)
-        .join(versions, versions.c.id == instances.c.version_id)
-        .outerjoin(_parents, _parents.c.id == instances.c.parent_instance_id)
-        .outerjoin(_roots, _roots.c.id == instances.c.root_instance_id)
+        .exists()
     )
+    .order_by(steps.c.created_at, steps.c.id)
+    .limit(_page)
+)
+_EVENTS = Query(
+    select(events, steps.c.ulid.label("step"))
+    .outerjoin(steps, steps.c.id == events.c.step_run_id)
+    .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
+    .order_by(events.c.seq)
+    .limit(_page)
+)
+_WAITS = Query(
+    select(waits, steps.c.ulid.label("step"), steps.c.node_id)
+    .join(steps, steps.c.id == waits.c.step_run_id)
+    .where(waits.c.instance_id == _instance_id)
+    .order_by(waits.c.created_at, waits.c.id)
+    .offset(_skip)
+    .limit(_page)
+)
+_FAILURES = Query(
+    select(failures, steps.c.ulid.label("step"))
+    .outerjoin(steps, steps.c.id == failures.c.step_run_id)
+    .where(failures.c.instance_id == _instance_id)
+    .order_by(failures.c.id)
+    .offset(_skip)
+    .limit(_page)
+)
+_ENDED_ULIDS = Query(
+    select(instances.c.ulid).where(
+        instances.c.ulid == any_(parameter("ulids", ARRAY(String))), instances.c.ended_at.is_not(None)
+    )
+)
+_STATUS = Query(
+    select(instances.c.id, instances.c.ulid, instances.c.version_id, instances.c.status, instances.c.ended_at).where(
+        *_is_own
+    )
+)
 
 
-async def get(connection: Connection, owner_scope: str | None, ulid: str) -> View | None:
-    """The owner's instance, anybody's where the owner is None; None where there is none."""
-    query = _select_instances().where(instances.c.ulid == ulid)
-    if owner_scope is not None:
-        query = query.where(instances.c.owner_scope == owner_scope)
-    views = await _view(connection, await fetch(connection, query))
+async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
+    """The owner's instance; None where there is none."""
+    views = await _view(connection, await _GET.fetch(connection, ulid=ulid, owner=owner_scope))
     return views[0] if views else None
 
 
 async def list_instances(connection: Connection, wanted: Filter, *, limit: int) -> list[View]:
     """A page of instances, newest first. Refused starts are left out."""
-    query = _select_instances().where(*_get_conditions(wanted))
+    query = _views.where(*_get_conditions(wanted))
     return await _view(connection, await fetch(connection, query.order_by(instances.c.ulid.desc()).limit(limit)))
 
 
@@ -160,45 +221,29 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
 
 async def _list_live(connection: Connection, ids: Sequence[int]) -> dict[int, list[StepRun]]:
     found: dict[int, list[StepRun]] = {}
-    if ids:
-        query = select(*_step_columns).where(steps.c.instance_id.in_(ids), steps.c.status.in_(sorted(LIVE)))
-        query = query.order_by(steps.c.created_at, steps.c.id)
-        for row in await fetch(connection, query):
-            found.setdefault(row["instance_id"], []).append(read(StepRun, row))
+    for row in await _LIVE.fetch(connection, ids=ids) if ids else ():
+        found.setdefault(row["instance_id"], []).append(read(StepRun, row))
     return found
 
 
 async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, list[Wait]]:
     found: dict[int, list[Wait]] = {}
-    if ids:
-        is_open = waits.c.status.in_([WaitStatus.PENDING, WaitStatus.SUSPENDED])
-        query = select(*(waits.c[name] for name in get_columns(Wait)))
-        query = query.where(waits.c.instance_id.in_(ids), is_open).order_by(waits.c.created_at, waits.c.id)
-        for row in await fetch(connection, query):
-            found.setdefault(row["instance_id"], []).append(read(Wait, row))
+    for row in await _OPEN.fetch(connection, ids=ids) if ids else ():
+        found.setdefault(row["instance_id"], []).append(read(Wait, row))
     return found
 
 
 async def list_ended(connection: Connection, ulids: Sequence[str]) -> set[str]:
     """Which of these have ended. One that isn't there yet has not: its start may be about to commit."""
-    query = select(instances.c.ulid).where(instances.c.ulid.in_(ulids), instances.c.ended_at.is_not(None))
-    return {row["ulid"] for row in await fetch(connection, query)}
+    return {row["ulid"] for row in await _ENDED_ULIDS.fetch(connection, ulids=ulids)}
 
 
 async def list_steps(
     connection: Connection, instance_id: int, *, after: str | None = None, limit: int = 50
 ) -> list[StepRun]:
     """The attempts of an instance in the order in which they were made, after the one of that ULID."""
-    query = select(*_step_columns).where(steps.c.instance_id == instance_id)
-    if after is not None:
-        place = steps.alias("place")
-        behind = select(place.c.id).where(
-            place.c.instance_id == instance_id,
-            place.c.ulid == after,
-            tuple_(steps.c.created_at, steps.c.id) > tuple_(place.c.created_at, place.c.id),
-        )
-        query = query.where(behind.exists())
-    rows = await fetch(connection, query.order_by(steps.c.created_at, steps.c.id).limit(limit))
+    query = _FIRST_STEPS if after is None else _NEXT_STEPS
+    rows = await query.fetch(connection, instance_id=instance_id, after=after, page=limit)
     return [read(StepRun, row) for row in rows]
 
 
@@ -206,41 +251,23 @@ async def list_events(
     connection: Connection, instance_id: int, *, after: int = 0, limit: int = 50
 ) -> list[asyncpg.Record]:
     """An instance's history after a number, each line with its attempt's ULID."""
-    query = (
-        select(events, steps.c.ulid.label("step"))
-        .outerjoin(steps, steps.c.id == events.c.step_run_id)
-        .where(events.c.instance_id == instance_id, events.c.seq > after)
-    )
-    return await fetch(connection, query.order_by(events.c.seq).limit(limit))
+    return await _EVENTS.fetch(connection, instance_id=instance_id, after=after, page=limit)
 
 
 async def list_waits(
     connection: Connection, instance_id: int, *, skip: int = 0, limit: int = 50
 ) -> list[asyncpg.Record]:
     """An instance's waits, open and closed, oldest first, each with its attempt's ULID and node."""
-    query = (
-        select(waits, steps.c.ulid.label("step"), steps.c.node_id)
-        .join(steps, steps.c.id == waits.c.step_run_id)
-        .where(waits.c.instance_id == instance_id)
-    )
-    return await fetch(connection, query.order_by(waits.c.created_at, waits.c.id).offset(skip).limit(limit))
+    return await _WAITS.fetch(connection, instance_id=instance_id, skip=skip, page=limit)
 
 
 async def list_failures(
     connection: Connection, instance_id: int, *, skip: int = 0, limit: int = 50
 ) -> list[asyncpg.Record]:
     """An instance's failures, oldest first, each with its attempt's ULID."""
-    query = (
-        select(failures, steps.c.ulid.label("step"))
-        .outerjoin(steps, steps.c.id == failures.c.step_run_id)
-        .where(failures.c.instance_id == instance_id)
-    )
-    return await fetch(connection, query.order_by(failures.c.id).offset(skip).limit(limit))
+    return await _FAILURES.fetch(connection, instance_id=instance_id, skip=skip, page=limit)
 
 
 async def get_status(connection: Connection, owner_scope: str, ulid: str) -> asyncpg.Record | None:
     """The ids and the status of the owner's instance, for what is addressed to it."""
-    query = select(
-        instances.c.id, instances.c.ulid, instances.c.version_id, instances.c.status, instances.c.ended_at
-    ).where(instances.c.ulid == ulid, instances.c.owner_scope == owner_scope)
-    return await fetch_one(connection, query)
+    return await _STATUS.fetch_one(connection, ulid=ulid, owner=owner_scope)
