@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -30,21 +28,13 @@ class Chaos:
     stage: Stage
     chance: random.Random
     wire: Proxy | None = None
-    done: Counter[str] = field(default_factory=Counter)
     _services: dict[str, Program] = field(default_factory=dict)
 
-    async def __aenter__(self) -> Chaos:
-        stage = self.stage
-        second = await stage.fleet.start_ready("engine")
-        self._services = {"engine": stage.engine, "other engine": second, "waker": stage.waker, "api": stage.api}
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
-
     async def run(self, acts: int, stride: int) -> None:
-        """So many acts."""
-        seen = 0
+        """So many acts, against two engines, a waker and an API."""
+        stage, seen = self.stage, 0
+        second = stage.fleet.start("engine")
+        self._services = {"engine": stage.engine, "other engine": second, "waker": stage.waker, "api": stage.api}
         for _ in range(acts):
             goal = seen + self.chance.randint(stride // 2, stride)
             seen = await self._wait_for(goal)
@@ -67,8 +57,7 @@ class Chaos:
             ("cut the broker", self._cut),
         ]
         name, act = self.chance.choice(acts)
-        sys.stdout.write(f"{time.monotonic():.1f} {name}\n")
-        self.done[name] += 1
+        sys.stdout.write(f"{name}\n")
         await act()
 
     async def _kill(self, name: str) -> None:
