@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="shop.provider", description=__doc__)
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--settle-after", type=float, default=2.0, metavar="SECONDS")
-    parser.add_argument("--parcel-takes", type=float, default=5.0, metavar="SECONDS")
+    parser.add_argument("--parcel-takes", type=float, default=10.0, metavar="SECONDS")
     asyncio.run(serve(parser.parse_args(arguments)))
 
 

@@ -23,7 +23,7 @@ GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     StepStatus.CANCELLED: ("⊘", "dim"),
     "paused": ("‖", "magenta"),
 }
-LONGEST = 72
+LONGEST = 60
 """Characters of a value that stands beside something else."""
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -135,7 +135,7 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, node: str | None = N
             continue
         names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
         due = _read(wait.get("due_at"))
-        limit = f", due in {show_span(due - now)}" if due else ""
+        limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
         where = "" if node is not None or not wait.get("node") else f"at {wait['node']} "
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
