@@ -9,9 +9,10 @@ from korak.graphs.document import SCHEMA, read_graph
 from korak.graphs.inputs import get_input_schema
 from korak.model import DefinitionStatus, JsonObject
 from korak.owners.roles import Verb
-from korak.store import definitions
+from korak.store import definitions, versions
 from korak.store.database import Connection
-from korak.store.definitions import Definition, Version
+from korak.store.definitions import Definition
+from korak.store.versions import Version
 from korak_api import publishing
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.parameters import PAGE, Parameter, make_page, read_page
@@ -107,7 +108,7 @@ async def list_versions(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         found = await find(call, connection)
         before = page.after[0] if page.after else None
-        rows = await definitions.list_versions(connection, found.id, before=before, limit=page.asked)
+        rows = await versions.list_versions(connection, found.id, before=before, limit=page.asked)
     items = [show_version(found.key, row) for row in rows]
     return Answer(make_page(page, rows, items, lambda row: (row.number,)))
 
@@ -140,7 +141,7 @@ async def find(call: Call, connection: Connection) -> Definition:
 
 
 async def _get_version(connection: Connection, found: Definition, number: int) -> Version:
-    version = await definitions.get_version(connection, found.id, number)
+    version = await versions.get_version(connection, found.id, number)
     if version is None:
         raise NotFound("version_not_found", key=found.key, number=number)
     return version

@@ -125,6 +125,8 @@ PAGE: Final = (LIMIT, CURSOR)
 WAIT: Final = Parameter("wait", "Seconds to wait for the instance to end, 60 at most.", "seconds")
 
 DEFAULT_PAGE: Final = 50
+MAX_PLACE: Final = 2**31 - 1
+"""The greatest number in a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def read_page(query: Mapping[str, Any], kinds: Sequence[type], *, most: int) -> 
         after = None
     if not isinstance(after, list) or [type(value) for value in after] != list(kinds):
         raise refuse("cursor", "it is no cursor of this list")
-    if any("\0" in value for value in after if isinstance(value, str)):
+    if not all("\0" not in value if isinstance(value, str) else 0 <= value <= MAX_PLACE for value in after):
         raise refuse("cursor", "it is no cursor of this list")
     return Page(limit, after)
 

@@ -10,7 +10,7 @@ from korak.graphs.freezing import freeze
 from korak.graphs.shape import parse
 from korak.graphs.validation import Report, validate
 from korak.model import DefinitionStatus, JsonObject
-from korak.store import definitions
+from korak.store import definitions, versions
 from korak.store.database import Connection
 from korak.store.definitions import Definition
 from korak_api.operations import Call
@@ -29,7 +29,7 @@ async def create(call: Call, connection: Connection, document: JsonObject) -> De
     made = await definitions.add(connection, call.reach.owner, key, document, now=call.now)
     if made is None:
         raise Conflict("definition_exists", key=key)
-    await definitions.keep_draft(connection, made, key, document, now=call.now)
+    await versions.keep_draft(connection, made, key, document, now=call.now)
     return await lock(call, connection, key)
 
 
@@ -58,11 +58,11 @@ def _refuse_key(detail: str) -> Invalid:
 async def _keep(call: Call, connection: Connection, standing: Definition, document: JsonObject) -> None:
     """Keep the document as the draft; one that is the published graph to the letter needs none."""
     if standing.published_checksum == checksum(document) and standing.version is not None:
-        current = await definitions.get_version(connection, standing.id, standing.version)
+        current = await versions.get_version(connection, standing.id, standing.version)
         if current is not None and current.graph == document:
-            await definitions.drop_draft(connection, standing.id)
+            await versions.drop_draft(connection, standing.id)
             return
-    await definitions.keep_draft(connection, standing.id, standing.key, document, now=call.now)
+    await versions.keep_draft(connection, standing.id, standing.key, document, now=call.now)
 
 
 def check_match(standing: Definition, given: str | None) -> None:
@@ -79,13 +79,13 @@ async def publish(call: Call, connection: Connection, key: str) -> Definition:
     standing = await lock(call, connection, key)
     if standing.status is DefinitionStatus.ARCHIVED:
         raise Conflict("definition_archived", key=key)
-    draft = await definitions.get_draft(connection, standing.id)
+    draft = await versions.get_draft(connection, standing.id)
     if draft is None or draft.checksum == standing.published_checksum:
         return standing
     check(call, draft.graph)
     contracts = freeze(draft.graph, call.resources.catalogue)
     user = call.credential.user
-    number = await definitions.publish(connection, standing, draft, contracts=contracts, publisher=user, now=call.now)
+    number = await versions.publish(connection, standing, draft, contracts=contracts, publisher=user, now=call.now)
     return replace(await lock(call, connection, key), version=number)
 
 
@@ -102,10 +102,10 @@ async def activate(call: Call, connection: Connection, key: str, number: int) ->
     standing = await lock(call, connection, key)
     if standing.status is DefinitionStatus.ARCHIVED:
         raise Conflict("definition_archived", key=key)
-    version = await definitions.get_version(connection, standing.id, number)
+    version = await versions.get_version(connection, standing.id, number)
     if version is None:
         raise NotFound("version_not_found", key=key, number=number)
-    await definitions.activate(connection, standing, version, now=call.now)
+    await versions.activate(connection, standing, version, now=call.now)
     return await lock(call, connection, key)
 
 

@@ -10,7 +10,8 @@ from korak.core.rows import StepRun
 from korak.errors import MESSAGES, render
 from korak.model import APP_WIDE, JsonObject, StepStatus
 from korak.owners.tokens import Token
-from korak.store.definitions import Definition, Version
+from korak.store.definitions import Definition
+from korak.store.versions import Version
 
 Shown: TypeAlias = dict[str, Any]
 """An object of an answer."""

@@ -107,4 +107,8 @@ async def watch(stop: asyncio.Event, resources: Resources) -> None:
         resources.health.mark("service")
         return CHECK
 
-    await run_every(stop, look, lambda pause: pause)
+    def fail(error: Exception) -> None:
+        resources.health.mark("database", str(error))
+        resources.health.mark("service")
+
+    await run_every(stop, look, lambda pause: pause, on_error=fail)
