@@ -161,7 +161,7 @@ create table workflow_step_runs (
     parent_step_run_id bigint,
     owner_scope varchar(191) not null,
     node_id varchar(64) not null,
-    node_type varchar(64) not null,
+    node_type varchar(120) not null,
     type_version integer not null default 1,
     visit integer not null,
     attempt smallint not null,

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from korak.errors import NotAnswered, NotFound
+from korak.errors import Invalid, NotAnswered, NotFound
 from korak.owners.context import within
 from korak.owners.reach import Reach, get_reach
 from korak.owners.roles import require
@@ -33,6 +33,7 @@ MAX_NAME: Final = 191
 """Characters of a name in an address."""
 
 JSON: Final = "application/json"
+ACT_AS: Final = "Korak-Act-As"
 UNKNOWN: Final = "unknown"
 """The label of requests to addresses that aren't there."""
 
@@ -124,7 +125,7 @@ class Entrance:
             reach = get_reach(credential, request.headers.get("korak-owner"))
         if operation.verb is not None:
             require(credential, operation.verb)
-        _check_path(request)
+        _check_names(request)
         given: dict[str, list[str]] = {}
         for name, value in request.query_params.multi_items():
             given.setdefault(name, []).append(value)
@@ -143,8 +144,13 @@ class Entrance:
         )
 
 
-def _check_path(request: Request) -> None:
-    """Whether the names in the address could be anything's: no key or id has other characters, or more."""
+def _check_names(request: Request) -> None:
+    """Whether the names in the address could be anything's: no key or id has other characters, or more.
+
+    Nobody acts as somebody else yet: who asks for it is told, rather than acting as himself.
+    """
+    if ACT_AS in request.headers:
+        raise Invalid("not_available", what=ACT_AS)
     for name in request.path_params.values():
         if len(name) > MAX_NAME or not name.isascii() or not name.isprintable():
             raise NotFound("route_not_found", path=request.url.path[:200])

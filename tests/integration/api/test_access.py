@@ -82,6 +82,12 @@ async def test_a_token_of_one_owner_is_always_that_owner(shared_api: Api) -> Non
     assert (nobody.status_code, nobody.json()["code"]) == (422, "invalid_owner")
 
 
+async def test_nobody_acts_as_somebody_else_yet(shared_api: Api) -> None:
+    response = await shared_api.post("/v1/emit", {"name": "paid"}, headers={"korak-act-as": "user:42"})
+
+    assert (response.status_code, response.json()["code"]) == (422, "not_available")
+
+
 async def test_what_is_open_needs_no_token(shared_api: Api) -> None:
     for path in ("/healthz", "/metrics", "/openapi.json", "/v1/schema/graph"):
         assert (await shared_api.client.get(path)).status_code == 200, path

@@ -10,6 +10,8 @@ import pytest
 from korak.core.facts import Finished
 from korak.model import OwnerRole
 from korak.steps.contract import Complete
+from korak.steps.function import step
+from korak.steps.registry import MAX_KEY
 from tests.support import eventually
 from tests.support.apis import ORDER, PURE, Api, chain, node, open_api
 from tests.support.flows import open_flows
@@ -359,3 +361,11 @@ async def test_one_start_that_can_t_be_written_takes_no_other_with_it(api: Api) 
     assert [answer.status_code for answer in others] == [201] * 3
     assert broken.status_code == 201
     assert broken.json()["instance"]["failure"]["code"] == "invalid_graph"
+
+
+async def test_st_3_the_longest_key_of_a_type_fits_its_steps(api: Api) -> None:
+    kind = "long." + "k" * (MAX_KEY - 5)
+    api.resources.catalogue.add(step(kind)(lambda ctx: None))  # type: ignore[attr-defined]  # a registry
+    await api.publish(chain("long", node("work", kind)))
+
+    assert (await api.start("long"))["nodes"] == ["work"]

@@ -32,7 +32,7 @@ workflow_step_runs = Table(
     Column("parent_step_run_id", BigInteger),
     Column("owner_scope", String(191), nullable=False),
     Column("node_id", String(64), nullable=False),
-    Column("node_type", String(64), nullable=False),
+    Column("node_type", String(120), nullable=False),
     Column("type_version", Integer, nullable=False, server_default=text("1")),
     Column("visit", Integer, nullable=False),
     Column("attempt", SmallInteger, nullable=False),
