@@ -23,7 +23,7 @@ from generate_series(1, $1::bigint) n
 WAITS = """
 insert into workflow_waits (instance_id, step_run_id, owner_scope, kind, status, due_at, created_at)
 select s.instance_id, s.id, '*', 'timer', 'pending',
-    case when s.instance_id % ($1::bigint / $2::bigint) = 0 then $3::timestamptz - interval '1 second'
+    case when s.instance_id > $1::bigint - $2::bigint then $3::timestamptz - interval '1 second'
     else $3::timestamptz + interval '1 hour' + s.instance_id * interval '1 second' end, $3
 from workflow_step_runs s
 """
@@ -40,7 +40,7 @@ class Plan:
 
 
 async def insert_timers(connection: asyncpg.Connection[Any], count: int, due: int, now: datetime) -> None:
-    """So many waiting timers, of which `due` are due, spread among the others."""
+    """So many waiting timers, of which the newest `due` are due."""
     await connection.execute(STEPS, count, now)
     await connection.execute(WAITS, count, due, now)
 
@@ -57,13 +57,14 @@ async def explain(connection: asyncpg.Connection[Any], name: str, **given: Any) 
     statement = get_statement(name)
     values = ", ".join("'" + str(value).replace("'", "''") + "'" for value in statement.bind(**given))
     arguments = f"({values})" if values else ""
+    await connection.execute(f"prepare {name} as {statement.text}")
     transaction = connection.transaction()
     await transaction.start()
     try:
-        await connection.execute(f"prepare {name} as {statement.text}")
         rows = await connection.fetch(f"explain (analyze, buffers) execute {name} {arguments}")
     finally:
         await transaction.rollback()
+        await connection.execute(f"deallocate {name}")
     return _read([row[0] for row in rows])
 
 
