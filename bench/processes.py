@@ -41,14 +41,21 @@ def read_cpu(pid: int) -> float:
     return sum(int(ticks) for ticks in fields[11:15]) / TICKS
 
 
-def read_cpu_by_name(name: str) -> float:
-    """CPU seconds that all processes of a name have used, those that have ended and were waited for included."""
+def read_cpu_by_name(name: str, *marks: str) -> float:
+    """CPU seconds that all processes of a name have used; with marks only those whose command line bears one."""
     total = 0.0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
+            command = stat.with_name("cmdline").read_text()
         except OSError:
             continue
-        if text.partition("(")[2].rpartition(")")[0] == name:
+        is_named = text.partition("(")[2].rpartition(")")[0] == name
+        if is_named and (not marks or any(mark in command for mark in marks)):
             total += sum(int(ticks) for ticks in text.rpartition(")")[2].split()[11:13]) / TICKS
     return total
+
+
+def read_postgres_cpu(database: str) -> float:
+    """CPU seconds of the server processes that work for one database, and of those that work for all."""
+    return read_cpu_by_name("postgres", f" {database} ", "walwriter", "checkpointer", "background writer")

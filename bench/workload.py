@@ -13,6 +13,8 @@ import asyncio
 import json
 import os
 import platform
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,17 +26,22 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
-import httpx
 import uvloop
-from bench import ceiling
-from bench.processes import read_cpu, read_cpu_by_name, run
 from rich.console import Console
 from rich.table import Table
 
+from bench import ceiling
+from bench.client import Client
+from bench.processes import read_cpu, read_cpu_by_name, read_postgres_cpu, run
+from korak.loop import wait
+
 STEPS = 5
+WARM_UP = 10
+STARTERS = 64
+HOT = """select relname, n_tup_hot_upd::float / n_tup_upd as hot from pg_stat_user_tables
+    where n_tup_upd > 1000 and relname in ('workflow_instances', 'workflow_step_runs')"""
 DATABASE = os.environ.get("KORAK_TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
 AMQP = os.environ.get("KORAK_TEST_AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/")
-PORT = 18473
 ROOT = Path(__file__).resolve().parent.parent
 
 GRAPH = {
@@ -56,16 +63,26 @@ GRAPH = {
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run came to. Latencies are milliseconds, `cpu` is seconds a thousand steps by process."""
+    """What a run came to. Latencies are milliseconds, CPU is seconds a thousand steps (or starts), by process."""
 
     steps: int
     seconds: float
     cpu: Mapping[str, float]
+    starts: float
+    start_cpu: float
     p50: float
     p99: float
     ceiling: float
     ceiling_cpu: float
     hot: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds that something took, and CPU seconds that all processes spent on it."""
+
+    seconds: float
+    cpu: float
 
 
 @contextmanager
@@ -93,100 +110,118 @@ async def _execute(url: str, statement: str) -> None:
 class Bench:
     """One run: the services stand, and are asked."""
 
-    def __init__(self, database: str, token: str, pids: Mapping[str, int]) -> None:
+    def __init__(self, database: str, token: str, port: int, pids: Mapping[str, int]) -> None:
         self._database = database
+        self._port = port
+        self._token = token
         self._pids = pids
-        self._client = httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{PORT}",
-            headers={"authorization": f"Bearer {token}"},
-            timeout=120,
-            limits=httpx.Limits(max_connections=64),
-        )
 
     async def run(self, instances: int, idle: int) -> Figures:
-        """Publish, measure one instance at a time, then all at once, then the ceiling."""
-        async with self._client:
-            await self._publish()
-            latencies = await self._measure_idle(idle)
+        """Publish, measure one instance at a time, then starts, then steps, then the ceiling."""
+        client = await self._connect()
+        await client.post("/v1/definitions", {"graph": GRAPH})
+        await client.post("/v1/definitions/bench/publish", {})
+        latencies = await self._measure_idle(client, idle)
+        client.close()
+        with self._held_engine():
+            starts = await self._measure_starts(instances)
             before = self._read_cpu()
-            seconds = await self._measure_load(instances)
-            after = self._read_cpu()
+        begun = time.perf_counter()
+        await self._wait_for_ends()
+        seconds = time.perf_counter() - begun
+        after = self._read_cpu()
         thousands = instances * STEPS / 1000
-        cpu = {name: (after[name] - before[name]) / thousands for name in before}
-        hot = await self._read_hot()
-        own, postgres = time.process_time(), read_cpu_by_name("postgres")
-        bare = await ceiling.measure(self._database, instances)
-        bare_cpu = (time.process_time() - own + read_cpu_by_name("postgres") - postgres) / thousands
-        p50, p99 = latencies[len(latencies) // 2], latencies[int(len(latencies) * 0.99)]
-        return Figures(instances * STEPS, seconds, cpu, p50, p99, bare, bare_cpu, hot)
+        bare, bare_cpu = await self._measure_ceiling(instances)
+        return Figures(
+            steps=instances * STEPS,
+            seconds=seconds,
+            cpu={name: (after[name] - before[name]) / thousands for name in before},
+            starts=instances / starts.seconds,
+            start_cpu=starts.cpu / instances * 1000,
+            p50=latencies[len(latencies) // 2],
+            p99=latencies[int(len(latencies) * 0.99)],
+            ceiling=bare,
+            ceiling_cpu=bare_cpu / thousands,
+            hot=await self._read_hot(),
+        )
 
-    async def _publish(self) -> None:
+    async def _connect(self) -> Client:
+        client = Client(self._port, self._token)
         deadline = time.monotonic() + 60
         while True:
             try:
-                if (await self._client.get("/readyz")).status_code == 200:
-                    break
-            except httpx.TransportError:
-                pass
-            if time.monotonic() > deadline:
-                raise SystemExit("the API didn't become ready within a minute")
-            await asyncio.sleep(0.1)
-        await self._post("/v1/definitions", {"graph": GRAPH})
-        await self._post("/v1/definitions/bench/publish", {})
+                await client.connect()
+                return client
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise SystemExit("the API didn't listen within a minute") from None
+                await wait(0.1)
 
-    async def _post(self, path: str, body: Mapping[str, object]) -> httpx.Response:
-        answer = await self._client.post(path, json=body)
-        if answer.is_error:
-            raise SystemExit(f"{path}: {answer.text}")
-        return answer
-
-    async def _measure_idle(self, count: int) -> list[float]:
+    async def _measure_idle(self, client: Client, count: int) -> list[float]:
         latencies = []
-        for number in range(count + 10):
+        for number in range(count + WARM_UP):
             begun = time.perf_counter()
-            answer = await self._client.post("/v1/definitions/bench/start?wait=10", json={"input": {}})
-            answer.raise_for_status()
-            took = time.perf_counter() - begun
-            assert answer.json()["instance"]["status"] == "completed", f"{number}, {took:.1f} s: {answer.text}"
-            if number >= 10:
-                latencies.append((time.perf_counter() - begun) * 1000)
+            answer = await client.post("/v1/definitions/bench/start?wait=30", {"input": {}})
+            took = (time.perf_counter() - begun) * 1000
+            if answer["instance"]["status"] != "completed":
+                raise SystemExit(f"an instance didn't complete: {answer}")
+            if number >= WARM_UP:
+                latencies.append(took)
         return sorted(latencies)
 
-    async def _measure_load(self, instances: int) -> float:
-        """Seconds from the first start to the last end, by the rows' own times."""
+    @contextmanager
+    def _held_engine(self) -> Iterator[None]:
+        """The engine stands still while instances are started, so that steps and starts are measured apart."""
+        os.kill(self._pids["engine"], signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._pids["engine"], signal.SIGCONT)
+
+    async def _measure_starts(self, instances: int) -> Spent:
         remaining = iter(range(instances))
+        before = self._read_cpu()
+        begun = time.perf_counter()
 
         async def start() -> None:
+            client = await self._connect()
             for _ in remaining:
-                (await self._client.post("/v1/definitions/bench/start", json={"input": {}})).raise_for_status()
+                await client.post("/v1/definitions/bench/start", {"input": {}})
+            client.close()
 
+        await asyncio.gather(*(start() for _ in range(STARTERS)))
+        after = self._read_cpu()
+        return Spent(time.perf_counter() - begun, sum(after.values()) - sum(before.values()))
+
+    async def _wait_for_ends(self) -> None:
         connection = await asyncpg.connect(self._database, server_settings={"search_path": "korak"})
-        before = await connection.fetchval("select count(*) from workflow_instances")
-        await asyncio.gather(*(start() for _ in range(64)))
         while await connection.fetchval("select exists (select from workflow_instances where ended_at is null)"):
-            await asyncio.sleep(0.05)
-        row = await connection.fetchrow(
-            """select extract(epoch from max(ended_at) - min(created_at))::float as seconds, count(*) as count,
-                count(*) filter (where status = 'completed') as completed
-            from (select * from workflow_instances order by created_at, id offset $1) load""",
-            before,
-        )
+            await wait(0.05)
+        failed = await connection.fetchval("select count(*) from workflow_instances where status <> 'completed'")
         await connection.close()
-        assert row["count"] == row["completed"] == instances, dict(row)
-        return float(row["seconds"])
+        if failed:
+            raise SystemExit(f"{failed} instances didn't complete")
+
+    async def _measure_ceiling(self, instances: int) -> tuple[float, float]:
+        name = urlsplit(self._database).path[1:]
+        return await ceiling.measure(self._database, instances, lambda: time.process_time() + read_postgres_cpu(name))
 
     async def _read_hot(self) -> dict[str, float]:
         connection = await asyncpg.connect(self._database)
-        await asyncio.sleep(1.5)
-        rows = await connection.fetch(
-            "select relname, n_tup_hot_upd::float / nullif(n_tup_upd, 0) as hot from pg_stat_user_tables where n_tup_upd > 1000"
-        )
+        rows = await connection.fetch(HOT)
         await connection.close()
         return {row["relname"]: row["hot"] for row in rows}
 
     def _read_cpu(self) -> dict[str, float]:
         cpu = {name: read_cpu(pid) for name, pid in self._pids.items()}
-        return {**cpu, "postgres": read_cpu_by_name("postgres"), "rabbitmq": read_cpu_by_name("beam.smp")}
+        postgres = read_postgres_cpu(urlsplit(self._database).path[1:])
+        return {**cpu, "postgres": postgres, "rabbitmq": read_cpu_by_name("beam.smp")}
+
+
+def find_free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def main() -> None:
@@ -198,10 +233,11 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         database, amqp = stack.enter_context(servers())
+        port = find_free_port()
         environment = {
             "KORAK_DATABASE__URL": database,
             "KORAK_BROKER__URL": amqp,
-            "KORAK_API__PORT": str(PORT),
+            "KORAK_API__PORT": str(port),
             "KORAK_STEPS": "bench.steps",
             "KORAK_LOGS__LEVEL": os.environ.get("BENCH_LOG", "warning"),
             "PYTHONPATH": str(ROOT),
@@ -218,7 +254,7 @@ def main() -> None:
         pids = {}
         for name in ("api", "engine", "waker"):
             pids[name] = stack.enter_context(run(name, environment, Path(folder) / f"{name}.log")).pid
-        figures = uvloop.run(Bench(database, token, pids).run(given.instances, given.idle))
+        figures = uvloop.run(Bench(database, token, port, pids).run(given.instances, given.idle))
     show(figures, as_json=given.json)
 
 
@@ -236,6 +272,8 @@ def show(figures: Figures, *, as_json: bool) -> None:
     table.add_row("CPU seconds per 1,000 steps, all", f"{total:.3f}")
     for name, seconds in figures.cpu.items():
         table.add_row(f"    {name}", f"{seconds:.3f}")
+    table.add_row("starts over HTTP a second", f"{figures.starts:,.0f}")
+    table.add_row("CPU seconds per 1,000 starts, all", f"{figures.start_cpu:.3f}")
     table.add_row("idle, HTTP start to completed, p50", f"{figures.p50:.1f} ms")
     table.add_row("idle, HTTP start to completed, p99", f"{figures.p99:.1f} ms")
     table.add_row("ceiling: bare batched loop, steps a second", f"{figures.ceiling:,.0f}")
