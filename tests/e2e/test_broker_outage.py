@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.support import load
-from tests.support.servers import Broker, free_port, own_rabbitmq
-from tests.support.stage import Stage, staged
+from tests.support.outages import OwnRabbit, own_rabbit
+from tests.support.stage import staged
 from tests.support.waiting import eventually
 
 INSTANCES = 200
-ENDED = "select count(*) from workflow_step_runs where finished_at is not null"
-PURGE = "rabbitmqctl --silent purge_queue korak.steps.default"
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,68 +23,33 @@ pytestmark = [
 ]
 
 
-class Node:
-    """A RabbitMQ of this test's own, which keeps its port and what it has stored while it is stopped."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._port = free_port()
-        self._running = ExitStack()
-        self.broker: Broker
-
-    def start(self) -> None:
-        """Start it."""
-        self.broker = self._running.enter_context(own_rabbitmq(self._directory, self._port))
-
-    def stop(self) -> None:
-        """Stop it; what is durable stays."""
-        self._running.close()
-
-    def purge(self) -> None:
-        """Drop all steps that stand in their queue."""
-        assert self.broker.shell is not None
-        self.broker.shell(PURGE)
-
-
 @pytest.fixture
-def rabbit() -> Iterator[Node]:
-    """A node that runs."""
-    with tempfile.TemporaryDirectory(prefix="korak-rabbitmq-") as directory:
-        node = Node(Path(directory))
-        node.start()
-        yield node
-        node.stop()
-
-
-async def wait_for_steps(stage: Stage, count: int) -> None:
-    """Until so many attempts have ended."""
-
-    async def look() -> bool:
-        return int(await stage.connection.fetchval(ENDED)) >= count
-
-    await eventually(look, 60, message=f"{count} attempts don't end")
+def rabbit() -> Iterator[OwnRabbit]:
+    """A RabbitMQ of the test's own."""
+    with own_rabbit() as rabbit:
+        yield rabbit
 
 
 async def test_a_broker_that_is_restarted_and_purged_costs_time_and_no_step(
-    tmp_path: Path, database_url: str, rabbit: Node
+    tmp_path: Path, database_url: str, rabbit: OwnRabbit
 ) -> None:
     """DESIGN 1.1: a message is a nudge. Starts are accepted while there is no broker."""
     async with staged(tmp_path, database_url, rabbit.broker.url) as stage:
         await stage.calls.publish(load.GRAPH)
         working = asyncio.create_task(load.run(stage, INSTANCES))
-        await wait_for_steps(stage, INSTANCES // 2)
+        await load.wait_for_steps(stage, INSTANCES // 2)
         await asyncio.to_thread(rabbit.stop)
         await stage.calls.start("chaos", {"n": INSTANCES, "kind": "none"})
         await asyncio.to_thread(rabbit.start)
         await eventually(stage.engine.is_ready, 30)
-        await wait_for_steps(stage, INSTANCES)
+        await load.wait_for_steps(stage, INSTANCES)
         await asyncio.to_thread(rabbit.purge)
         await working
 
         await load.assert_done(stage, INSTANCES + 1)
 
 
-async def test_messages_that_are_purged_are_sent_again(tmp_path: Path, database_url: str, rabbit: Node) -> None:
+async def test_messages_that_are_purged_are_sent_again(tmp_path: Path, database_url: str, rabbit: OwnRabbit) -> None:
     """JB-10: what was sent and is nowhere any more is sent again, once `requeue_after` is over."""
     async with staged(tmp_path, database_url, rabbit.broker.url) as stage:
         await stage.calls.publish(load.GRAPH)

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from tests.support import load
 from tests.support.fleet import Program
 from tests.support.proxies import Proxy
 from tests.support.stage import Stage
-from tests.support.waiting import eventually
 
-ENDED = "select count(*) from workflow_step_runs where finished_at is not null"
 SEVER = """
     select count(pg_terminate_backend(pid)) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and random() < $1"""
@@ -36,18 +35,8 @@ class Chaos:
         second = stage.fleet.start("engine")
         self._services = {"engine": stage.engine, "other engine": second, "waker": stage.waker, "api": stage.api}
         for _ in range(acts):
-            goal = seen + self.chance.randint(stride // 2, stride)
-            seen = await self._wait_for(goal)
+            seen = await load.wait_for_steps(stage, seen + self.chance.randint(stride // 2, stride))
             await self._act()
-
-    async def _wait_for(self, goal: int) -> int:
-        """Until so many attempts have ended, or nothing is left to do."""
-
-        async def look() -> int:
-            ended = int(await self.stage.connection.fetchval(ENDED))
-            return ended if ended >= goal else 0
-
-        return await eventually(look, 60, message=f"{goal} attempts don't end")
 
     async def _act(self) -> None:
         acts: list[tuple[str, Callable[[], Awaitable[None]]]] = [

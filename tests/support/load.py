@@ -11,13 +11,15 @@ from tests.support import ledger
 from tests.support.calls import Refused
 from tests.support.graphs import document, edge, node
 from tests.support.stage import Stage
+from tests.support.waiting import eventually
 
+ENDED = "select count(*) from workflow_step_runs where finished_at is not null"
 STARTERS = 8
 KINDS = ("signal", "event", "none")
 EFFECTS = 3
 """Of each instance."""
 
-GRAPH = document(
+GRAPH: JsonObject = document(
     "chaos",
     [
         node("one", "e2e.effect"),
@@ -51,6 +53,8 @@ GRAPH = document(
         edge("three", "done"),
     ],
 )
+# Violence may take several attempts of one visit.
+GRAPH |= {"settings": {"retry": {"max_attempts": 10, "backoff": [0.2]}}}
 
 FAULTS = {"busy", "lease_expired", "unavailable"}
 """Why an attempt may have failed: as it should, with its engine, or for want of the database."""
@@ -60,6 +64,16 @@ async def run(stage: Stage, count: int) -> None:
     """Start so many instances, and tell each what it waits for."""
     numbers = iter(range(count))
     await asyncio.gather(*(_drive(stage, numbers, random.Random(place)) for place in range(STARTERS)))
+
+
+async def wait_for_steps(stage: Stage, count: int) -> int:
+    """How many attempts have ended, once that is so many."""
+
+    async def look() -> int:
+        ended = int(await stage.connection.fetchval(ENDED))
+        return ended if ended >= count else 0
+
+    return await eventually(look, 60, message=f"{count} attempts don't end")
 
 
 async def assert_done(stage: Stage, count: int, timeout: float = 90) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from korak.clock import Clock
 from korak.model import OwnerRole
 from korak.owners.scopes import APPLICATION
@@ -24,7 +26,7 @@ from tests.support.waiting import eventually
 STEPS = "tests.e2e.steps"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stage:
     """Everything stands: an API, an engine and a waker. `calls_file` has a line for each call of a handler."""
 
@@ -35,6 +37,19 @@ class Stage:
     calls: Calls
     connection: Any
     calls_file: Path
+    database: str
+
+    async def reconnect(self) -> None:
+        """A new connection of the test's own, once the database is there."""
+
+        async def connect() -> Any:
+            try:
+                return await ledger.connect(self.database)
+            except (OSError, asyncpg.PostgresError):
+                return None
+
+        self.connection.terminate()
+        self.connection = await eventually(connect, 60, message="the database doesn't come back")
 
     async def end_all(self, timeout: float) -> None:
         """Wait until every instance has ended."""
@@ -86,7 +101,11 @@ async def staged(
         try:
             await asyncio.gather(*(program.wait_until_ready() for program in fleet.programs))
             async with Calls(api.url, token) as calls:
-                yield Stage(fleet, api, engine, waker, calls, connection, calls_file)
+                stage = Stage(fleet, api, engine, waker, calls, connection, calls_file, database)
+                try:
+                    yield stage
+                finally:
+                    stage.connection.terminate()
         except BaseException:
             sys.stdout.write(fleet.show_logs())
             raise

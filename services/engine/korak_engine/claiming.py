@@ -29,12 +29,16 @@ PATIENCE = 5.0
 
 @dataclass(eq=False, slots=True)
 class Nudge:
-    """A step that something says is ready, on its way to a claim. The claim's token is made once."""
+    """A step that something says is ready, on its way to a claim. The claim's token is made once.
+
+    `is_closed`: it was answered, so that its slot is no longer kept for it.
+    """
 
     step_id: int
     fact: Claimed | None = None
     instance_id: int = 0
     skips: int = 0
+    is_closed: bool = False
 
 
 Granted = Callable[[Changes], None]
@@ -144,7 +148,7 @@ class Claimer:
         self._limit = limit
 
     async def work(self, inbox: Inbox) -> None:
-        """Claim for ever. A fault that passes repeats the whole batch, with the tokens that it had."""
+        """Claim for ever. A fault that passes repeats what wasn't answered, with the tokens that it had."""
         while True:
             batch, deliveries = await inbox.take(self._limit)
             backoff, failures = Backoff(), 0
@@ -153,11 +157,13 @@ class Claimer:
                     batch = await self._claim(batch)
                 except TransientError as error:
                     failures += 1
+                    batch = [nudge for nudge in batch if not nudge.is_closed]
                     log.warning("%s steps wait to be claimed: %s", len(batch), error.message)
                     await wait(backoff.after(failures))
                 except Exception:
                     log.exception("%s steps can't be claimed", len(batch))
-                    self._slots.release(len(batch))
+                    for nudge in batch:
+                        self._close(nudge)
                     batch = []
             for delivery in deliveries:
                 await delivery.ack()
@@ -178,8 +184,7 @@ class Claimer:
 
     async def _find(self, batch: Sequence[Nudge]) -> list[Nudge]:
         unknown = [nudge.step_id for nudge in batch if nudge.fact is None]
-        rows = await self._hot.fetch("steps_find", ids=unknown) if unknown else []
-        instances = {row["id"]: row["instance_id"] for row in rows}
+        instances = await self._find_instances(unknown) if unknown else {}
         found = []
         for nudge in batch:
             if nudge.fact is None:
@@ -187,8 +192,19 @@ class Claimer:
                 nudge.fact = Claimed(nudge.step_id, self._identity.get_claimant())
             if nudge.instance_id and not self._slots.holds(nudge.step_id):
                 found.append(nudge)
-        self._slots.release(len(batch) - len(found))
+            else:
+                self._close(nudge)
         return found
+
+    async def _find_instances(self, step_ids: Sequence[int]) -> dict[int, int]:
+        async with self._hot.alone() as runner:
+            rows = await runner.fetch("steps_find", ids=step_ids)
+        return {row["id"]: row["instance_id"] for row in rows}
+
+    def _close(self, nudge: Nudge) -> None:
+        if not nudge.is_closed:
+            nudge.is_closed = True
+            self._slots.release(1)
 
     async def _answer(self, batch: Sequence[Nudge], patience: float | None) -> list[Nudge]:
         asks = [Ask(nudge.instance_id, nudge.fact) for nudge in batch if nudge.fact is not None]
@@ -203,7 +219,7 @@ class Claimer:
                     continue
                 case Changes():
                     done.append(_adopt(answer, nudge))
-            self._slots.release(1)
+            self._close(nudge)
         for changes in done:
             if changes.claimed:
                 self._granted(changes)

@@ -29,11 +29,15 @@ PATIENCE = 5.0
 
 @dataclass(eq=False, slots=True)
 class Result:
-    """What became of an attempt, on its way into the database. A Finished holds the token of the step after it."""
+    """What became of an attempt, on its way into the database. A Finished holds the token of the step after it.
+
+    `is_settled`: the engine was told what came of it, which happens once.
+    """
 
     work: Work
     fact: Finished | HandedBack
     skips: int = 0
+    is_settled: bool = False
 
     @property
     def ask(self) -> Ask:
@@ -53,11 +57,11 @@ class Recorder:
         self._transactor = desk.transactor
         self._dispatcher = desk.dispatcher
         self._clock = desk.clock
-        self._settle = settle
+        self._tell_engine = settle
         self._ids = Ids()
 
     async def work(self, results: Results) -> None:
-        """Record for ever. A fault that passes repeats the whole batch, with the tokens that it had."""
+        """Record for ever. A fault that passes repeats what wasn't recorded, with the tokens that it had."""
         while True:
             batch = await results.take()
             backoff, failures = Backoff(), 0
@@ -66,6 +70,7 @@ class Recorder:
                     batch = await self._record(batch)
                 except TransientError as error:
                     failures += 1
+                    batch = [result for result in batch if not result.is_settled]
                     log.warning("%s results wait to be recorded: %s", len(batch), error.message)
                     await wait(backoff.after(failures))
                 except Exception:
@@ -86,7 +91,8 @@ class Recorder:
 
     async def _apply(self, batch: Sequence[Changes]) -> set[int]:
         await self._dispatcher.prepare(batch)
-        await self._ids.reserve(self._hot, batch)
+        async with self._hot.alone() as runner:
+            await self._ids.reserve(runner, batch)
         for changes in batch:
             seal(changes, self._ids)
             self._dispatcher.stamp(changes)
@@ -129,6 +135,11 @@ class Recorder:
             await self._dispatcher.send([changes for _, changes in done])
         for result, changes in done:
             self._settle(result, changes)
+
+    def _settle(self, result: Result, changes: Changes | None) -> None:
+        if not result.is_settled:
+            result.is_settled = True
+            self._tell_engine(result, changes)
 
 
 def _decide_first(batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
