@@ -94,6 +94,11 @@ class Engine:
         """The time, as far as this process knows it."""
         return self.world.now + self.skew
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has something under way."""
+        return bool(self.jobs or self.nudges or self.results or self.held)
+
     def claimant(self) -> Claimant:
         """The engine as one who claims, with a new token."""
         self._tokens += 1

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 
 from korak.core import transitions
 from korak.core.changes import Changes
+from korak.core.facts import Finished, HandedBack, Lost
 from korak.core.rows import StepRun
+from korak.core.snapshot import Snapshot
 from korak.graphs.plans import PlannedNode
-from korak.model import EventType, InstanceStatus, JsonObject, StepRole, StepStatus, WaitKind, WaitStatus
+from korak.model import EventType, InstanceStatus, Json, JsonObject, StepRole, StepStatus, WaitKind, WaitStatus
 from tests.support.memory import Family, Memory
+
+SKEW = timedelta(seconds=1)
+"""How far the clocks of two processes may be apart."""
 
 TERMINAL = (
     EventType.STEP_COMPLETED,
@@ -96,6 +102,7 @@ def _check_attempts(family: Family) -> None:
     for node, visit in visits:
         newest[node] = max(newest[node], visit)
     assert sum(newest.values()) == len(visits)
+    _check_times(family)
     tokens = [step.claim_token for step in family.live if step.status is StepStatus.RUNNING]
     assert len(set(tokens)) == len(tokens)
 
@@ -141,3 +148,38 @@ def _check_waits(family: Family) -> None:
         is_stopped = family.instance.paused_at is not None and live[wait.step_run_id].role is StepRole.STEP
         if not wait.is_date:
             assert wait.status is (WaitStatus.SUSPENDED if is_stopped else WaitStatus.PENDING), wait
+
+
+def check_holder(snapshot: Snapshot, fact: Finished | Lost | HandedBack) -> None:
+    """5: only who holds the token is heard."""
+    assert snapshot.steps[fact.step].claim_token == fact.token
+
+
+def _check_times(family: Family) -> None:
+    """No retry starts before it is due, however often its nudge is doubled; a second clean-up is for what ran."""
+    cancelled = {(step.node_id, step.visit): step.id for step in family.steps.values() if step.status == "cancelled"}
+    for step in family.steps.values():
+        if step.role is StepRole.STEP and step.scheduled_for is not None and step.claimed_at is not None:
+            assert step.claimed_at >= step.scheduled_for - SKEW, step
+        if step.role is StepRole.CANCEL and step.call == 2:
+            assert _ran_last(family, cancelled[step.node_id, step.visit]), step
+
+
+def _ran_last(family: Family, step_id: int) -> bool:
+    told = [event.type for event in family.events if event.step_run_id == step_id]
+    return told[told.index(EventType.STEP_CANCELLED) - 1] in (EventType.STEP_STARTED, EventType.STEP_RESUMED)
+
+
+def check_nothing_missed(memory: Memory, family: Family) -> None:
+    """4: nobody waits for what lies there, or was kept, and fits."""
+    there = [(row.name, row.payload) for row in family.signals.values() if row.taken_at is None]
+    seen = {row.source_id for row in family.signals.values()}
+    kept = [(emit.name, emit.payload) for emit in memory.emits if emit.source_id not in seen]
+    for wait in family.open_waits:
+        lies = there + (kept if wait.looks_back else [])
+        fitting = [payload for name, payload in lies if name == wait.event_key and _fits(wait.match or {}, payload)]
+        assert not fitting or wait.payload is not None, (wait, fitting)
+
+
+def _fits(match: JsonObject, payload: Json) -> bool:
+    return isinstance(payload, dict) and match.items() <= payload.items() if match else True

@@ -18,6 +18,7 @@ class Faults:
     dies: float = 0.0015
     freezes: float = 0.0015
     jumps: float = 0.004
+    strays: float = 0.02
 
     @property
     def is_none(self) -> bool:
@@ -25,7 +26,7 @@ class Faults:
         return not (self.lost or self.answer or self.dies)
 
 
-NONE = Faults(0, 0, 0, 0, 0, 0, 0)
+NONE = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 class Network:

@@ -9,7 +9,7 @@ from random import Random
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
-from korak.core.facts import Fact
+from korak.core.facts import Fact, Finished, HandedBack, Lost
 from korak.core.snapshot import Policy, Snapshot
 from korak.errors import Conflict, TransientError
 from korak.store.sealing import Ids, seal
@@ -107,6 +107,8 @@ class Store:
     def decide(self, snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
         """`decide`, which mends nothing here: what it can't make sense of ends the simulation."""
         changes = decide(snapshot, fact, now)
+        if isinstance(fact, Finished | Lost | HandedBack) and changes.dropped is None:
+            invariants.check_holder(snapshot, fact)
         self._count(type(fact).__name__ + ("" if changes.dropped is None else f": {changes.dropped}"))
         return changes
 

@@ -9,6 +9,7 @@ from random import Random
 from korak.core.changes import Changes
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
 from korak.model import StepRole, StepStatus, WaitKind
+from tests.simulation import invariants
 from tests.simulation.client import Client
 from tests.simulation.engine import Engine
 from tests.simulation.graphs import write_plan
@@ -28,7 +29,7 @@ POLICY = Policy(retry=DEFAULT_RETRY, limits={**DEFAULT_LIMITS, "max_steps": 25},
 class World:
     """Engines, wakers and a client around one store, with everything going wrong now and then."""
 
-    def __init__(self, seed: int, *, crowd: int = 10) -> None:
+    def __init__(self, seed: int, *, crowd: int = 24) -> None:
         self.random = Random(seed)
         self.now = at(0)
         self.crowd = crowd
@@ -71,11 +72,12 @@ class World:
 
     def step(self) -> None:
         """One thing happens."""
-        self.now += timedelta(seconds=self.random.expovariate(2))
+        self.now += timedelta(seconds=self.random.expovariate(1))
         self._disturb()
-        actors: list[Callable[[], None]] = [engine.act for engine in self.engines if self._is_awake(engine)]
-        actors *= 3
-        actors += [waker.act for waker in self.wakers]
+        actors: list[Callable[[], None]] = [waker.act for waker in self.wakers]
+        for engine in self.engines:
+            if self._is_awake(engine):
+                actors += [engine.act] * (8 if engine.is_busy else 1)
         if self.has_faults:
             actors += [self.client.act] * 2
         self.random.choice(actors)()
@@ -101,7 +103,22 @@ class World:
             self.count("died")
         if self.random.random() < faults.dies / 4:
             self.network.purge()
+        if self.random.random() < faults.dies / 4:
+            self._restart_database()
+        if self.random.random() < faults.strays:
+            self._stray()
         self._forget()
+
+    def _restart_database(self) -> None:
+        """Every connection breaks: what wasn't committed is rolled back."""
+        for transaction in list(self.store.locks.values()):
+            transaction.end()
+
+    def _stray(self) -> None:
+        """A nudge from long ago, for a step that may be anywhere by now."""
+        live = [step.id for family in self.store.memory.families.values() for step in family.live]
+        if live:
+            self.network.send([self.random.choice(live)], self.now)
 
     def _forget(self) -> None:
         """Ended instances leave, the oldest first, when nothing is left to do for them."""
@@ -113,7 +130,7 @@ class World:
 
     def _is_over(self, family: Family) -> bool:
         is_free = family.instance.id not in self.store.locks
-        return is_free and family.instance.is_ended and not family.live
+        return is_free and is_heard(family) and family.instance.is_ended and not family.live
 
     # the end
 
@@ -134,6 +151,7 @@ class World:
             for family in self.store.memory.families.values()
             if not self._is_settled(family)
         ]
+        self._check_end()
 
     def is_settled(self) -> bool:
         """Whether nothing will move by itself any more."""
@@ -144,11 +162,21 @@ class World:
         if any(row.taken_at is None and row.buffered_at is None for row in family.signals.values()):
             return False
         if family.instance.is_ended:
-            return not family.live
+            return is_heard(family) and not family.live
         step = next((step for step in family.live if step.role is StepRole.STEP), None)
         kinds = {wait.kind for wait in family.open_waits}
         is_parked = step is not None and step.status is StepStatus.WAITING and step.ready_at is None
         return is_parked and kinds <= {WaitKind.SIGNAL, WaitKind.EVENT} and len(family.live) == 1
+
+    def _check_end(self) -> None:
+        """Who waits doesn't wait for what lies there."""
+        for family in self.store.memory.families.values():
+            invariants.check_nothing_missed(self.store.memory, family)
+
+
+def is_heard(family: Family) -> bool:
+    """Whether the holder of every attempt that ran as it was cancelled has been heard, or was given up."""
+    return not any(step.claim_token for step in family.steps.values() if step.status is StepStatus.CANCELLED)
 
 
 def run(seed: int, steps: int) -> World:

@@ -99,7 +99,7 @@ class Run:
     # facts
 
     def tell(self, fact: Fact, closed: tuple[int, ...] = ()) -> Changes:
-        """Decide and write; the snapshot must come out of it as it went in."""
+        """Decide and write; the snapshot must come out of it as it went in, and the same must follow from it again."""
         snapshot = self.memory.load(self.instance.id, closed)
         return self.write(self.decide(snapshot, fact))
 
@@ -107,6 +107,7 @@ class Run:
         before = dump(snapshot)
         changes = decide(snapshot, fact, self.now)
         assert dump(snapshot) == before
+        assert describe(decide(snapshot, fact, self.now)) == describe(changes)
         return changes
 
     def write(self, changes: Changes) -> Changes:
@@ -189,6 +190,14 @@ def list_arrows(changes: Changes) -> Iterator[Arrow]:
     for wait in (*changes.waits, *changes.new_waits):
         known = before.waits.get(wait.id)
         yield "wait", (known.status if known else None), wait.status
+
+
+def describe(changes: Changes) -> Any:
+    """All that a decision comes to, to be compared."""
+    rows: list[Any] = [changes.instance, *changes.steps, *changes.new_steps, *changes.waits, *changes.new_waits]
+    rows += [*changes.deliveries, *changes.new_deliveries, *changes.events, *changes.failures]
+    told = [(grant.step.id, grant.input) for grant in changes.claimed], [step.id for step in changes.ready]
+    return deepcopy(([vars(row) for row in rows], told, changes.transitions, changes.dropped))
 
 
 def dump(snapshot: Snapshot) -> Any:

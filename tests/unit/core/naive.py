@@ -62,7 +62,7 @@ class Naive:
         self.rounds: dict[str, int] = {}
         self.waits: list[Awaited] = []
         self.retry: Awaited | None = None
-        self.is_ready, self.is_paused, self.is_resumed = False, False, False
+        self.is_ready, self.is_paused, self.is_resumed, self.is_inline = False, False, False, False
         self.owed: str | None = None
         self.sent: list[Sent] = []
         self.enter(self.edges["start", "next"])
@@ -91,7 +91,9 @@ class Naive:
         self.node, self.attempt, self.is_resumed = node, 1, False
         self.visits[node] = self.visits.get(node, 0) + 1
         kind = self.nodes[node]["type"]
-        if kind.startswith("test.") or self.is_paused:
+        if self.is_inline and kind.startswith("test.") and not self.is_paused:
+            self.run()
+        elif kind.startswith("test.") or self.is_paused:
             self.queue()
         else:
             getattr(self, f"enter_{kind}")()
@@ -176,7 +178,13 @@ class Naive:
     def run(self) -> None:
         self.phase, self.retry, self.is_ready = "running", None, False
 
-    def finish(self, result: HandlerResult) -> None:
+    def finish(self, result: HandlerResult, *, is_inline: bool) -> None:
+        """Record a result; with `is_inline` the next step may run where this one is recorded."""
+        self.is_inline = is_inline
+        self.take_in(result)
+        self.is_inline = False
+
+    def take_in(self, result: HandlerResult) -> None:
         match result:
             case Complete(outcome, output):
                 self.leave(outcome, output)
@@ -270,17 +278,19 @@ class Naive:
             self.leave("next", {"due_at": ...})
 
     def claim(self) -> None:
+        """An engine asks; what follows on a node that is decided at once may run with it."""
         if not self.is_ready or self.is_ended or self.is_paused:
             return
+        self.is_inline = True
+        kind = self.nodes[self.node]["type"]
         if self.phase == "waiting":
             self.wake()
-            return
-        kind = self.nodes[self.node]["type"]
-        if kind.startswith("test."):
+        elif kind.startswith("test."):
             self.run()
         else:
             self.is_ready = False
             getattr(self, f"enter_{kind}")()
+        self.is_inline = False
 
     def stamp(self) -> None:
         for wait in self.waits:

@@ -62,9 +62,7 @@ class CoreMachine(RuleBasedStateMachine):
         grants = [grant for grant in (self.run.last.claimed or []) if grant.step.id == step.id]
         result = handlers.run(grants[0] if grants else Grant(step, step.input))
         self.run.finish(result, inline=inline)
-        self.model.finish(result)
-        if inline and self.run.last.claimed:
-            self.model.run()
+        self.model.finish(result, is_inline=inline)
 
     @precondition(is_running)
     @rule(is_retryable=st.booleans())
@@ -72,7 +70,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.tick()
         result = Raised("exception", is_retryable=is_retryable)
         self.run.finish(result)
-        self.model.finish(result)
+        self.model.finish(result, is_inline=False)
 
     @precondition(is_running)
     @rule()
