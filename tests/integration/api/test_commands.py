@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from korak.core.facts import Finished, Raised
+from korak.core.facts import Delivered, Finished, Raised
 from korak.model import OwnerRole
 from korak.store.database import Database
 from tests.support.apis import ORDER, PURE, Api, chain, node
@@ -143,8 +143,6 @@ async def test_a_command_that_gets_no_lock_is_left_for_the_holder(
     # The next holder is whoever comes: here a signal that nobody waits for.
     [instance] = await api.fetch("select id from workflow_instances")
     async with open_flows(database_url) as flows:
-        from korak.core.facts import Delivered
-
         await flows.answer(instance["id"], Delivered(), api.resources.clock.now())
     ended = (await api.get(one)).json()
     assert ended["status"] == after
