@@ -13,6 +13,7 @@ from korak.core.changes import Changes, Grant
 from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant, Snapshot
+from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.model import StepRole
 from korak.steps.results import Complete
@@ -219,7 +220,7 @@ class Engine:
     def _begin(self, changes: Changes, token: str, *, in_a_row: int) -> None:
         claimed = changes.claimed
         if not claimed and changes.dropped is not None:
-            claimed = [Grant(step, step.input) for step in changes.after.steps.values() if step.claim_token == token]
+            claimed = grant_again(changes.after, token)
             self.world.count("adopted", len(claimed))
         for grant in claimed:
             self.held[grant.step.id] = Work(grant, changes.after, in_a_row)

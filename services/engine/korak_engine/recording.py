@@ -12,6 +12,7 @@ from datetime import datetime
 from korak.core.changes import Changes, Grant
 from korak.core.facts import Finished, HandedBack
 from korak.core.snapshot import Snapshot
+from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.loop import Backoff, wait
 from korak.store.applying import apply, needs_transaction
@@ -21,7 +22,7 @@ from korak.store.transacting import Answer, Ask, Skipped, decide_safely
 from korak_engine.desk import Desk
 from korak_engine.work import Work
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0
 """Seconds that a result which was passed over twice waits for its instance's lock."""
@@ -164,7 +165,7 @@ def adopt(changes: Changes, fact: Finished | HandedBack) -> Changes:
 
 def find_granted(snapshot: Snapshot, token: str) -> list[Grant]:
     """The steps that run under a token."""
-    return [Grant(step, step.input) for step in snapshot.steps.values() if step.claim_token == token]
+    return grant_again(snapshot, token)
 
 
 class Results:

@@ -8,8 +8,8 @@ from typing import Any
 from korak.core import transitions
 from korak.core.changes import Changes, Grant
 from korak.core.rows import Delivery, Event, Failure, Instance, StepRun, Wait, copy
-from korak.core.snapshot import Kept, Snapshot
-from korak.graphs.plans import PlannedNode
+from korak.core.snapshot import Kept, Policy, Snapshot
+from korak.graphs.plans import Plan, PlannedNode
 from korak.model import (
     DeliveryKind,
     EventType,
@@ -29,19 +29,19 @@ class Draft:
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
-        self.plan = snapshot.plan
-        self.policy = snapshot.policy
+        self.plan: Plan = snapshot.plan
+        self.policy: Policy = snapshot.policy
         self.now = now
         self.instance: Instance = copy(snapshot.instance)
-        self.steps = dict(snapshot.steps)
-        self.waits = dict(snapshot.waits)
-        self.ended = snapshot.ended
-        self.deliveries = {delivery.id: delivery for delivery in snapshot.deliveries}
+        self.steps: dict[int, StepRun] = dict(snapshot.steps)
+        self.waits: dict[int, Wait] = dict(snapshot.waits)
+        self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
+        self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
         self.walked = 0
         self.last_output: JsonObject | None = None
         self.claimed: list[Grant] = []
         self.dropped: str | None = None
-        self.cancelled = dict(snapshot.cancelled)
+        self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
         self._edited: dict[int, StepRun] = {}

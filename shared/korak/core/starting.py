@@ -9,7 +9,7 @@ from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.roots import get_roots
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
+from korak.core.snapshot import Claimant, Snapshot
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.plans import PlannedNode
@@ -62,6 +62,23 @@ def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, g
     draft.claimed.append(Grant(step, given))
     event = EventType.STEP_RESUMED if before is StepStatus.WAITING else EventType.STEP_STARTED
     draft.record(event, step, {"visit": step.visit, "attempt": step.attempt, "engine": claimant.engine_id})
+
+
+def grant_again(snapshot: Snapshot, token: str) -> list[Grant]:
+    """What runs under a token whose commit's answer was lost. An input that was stored as a marker is resolved anew."""
+    draft = Draft(snapshot, snapshot.instance.updated_at)
+    return [
+        Grant(step, _resolve_again(draft, step))
+        for step in snapshot.steps.values()
+        if step.status is StepStatus.RUNNING and step.claim_token == token
+    ]
+
+
+def _resolve_again(draft: Draft, step: StepRun) -> Json:
+    if not _is_clipped(step.input):
+        return step.input
+    given = _resolve_input(draft, draft.plan.nodes[step.node_id], step)
+    return step.input if isinstance(given, Raised) else given
 
 
 def _resolve_input(draft: Draft, node: PlannedNode, step: StepRun) -> Json | Raised:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from korak.errors import KorakError
 from korak.model import EscalationStatus, InstanceStatus, StepStatus, WaitStatus
 
 Status = TypeVar("Status", InstanceStatus, StepStatus, WaitStatus, EscalationStatus)
 
-Run, Step, Wait, Level = InstanceStatus, StepStatus, WaitStatus, EscalationStatus
+Run: TypeAlias = InstanceStatus
+Step: TypeAlias = StepStatus
+Wait: TypeAlias = WaitStatus
+Level: TypeAlias = EscalationStatus
 
 INSTANCE: Mapping[tuple[InstanceStatus | None, InstanceStatus], str] = {
     (None, Run.RUNNING): "start",

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from korak.core.facts import CancelAsked, Claimed, Finished, PauseAsked, ResumeAsked
 from korak.core.snapshot import Policy
+from korak.core.starting import grant_again
 from korak.graphs.builder import ref
 from korak.model import EventType, InstanceStatus, ParkedFor, StepStatus
 from korak.steps.results import Complete
@@ -66,6 +67,17 @@ def test_lm_7_a_large_input_is_recorded_as_a_marker_and_still_runs() -> None:
         run = Run(line(("a", "test.ok", {"value": ref("input.x")})), given={"x": text}, policy=policy)
         run.claim()
         assert (run.step.input, run.get_grant().input) == (stored, {"value": text})
+
+
+def test_lm_7_a_step_adopted_after_a_lost_answer_gets_its_whole_input() -> None:
+    policy = Policy(limits={**Policy().limits, "max_input_bytes": 20})
+    run = Run(line(("a", "test.ok", {"value": ref("input.x")})), given={"x": "x" * 30}, policy=policy)
+    token = run.claim().claimed[0].step.claim_token
+    repeated = run.tell(Claimed(run.step.id, run.claimant()))
+    assert repeated.dropped == "not_ready"
+    [grant] = grant_again(repeated.after, token or "")
+    assert (grant.step.id, grant.input) == (run.step.id, {"value": "x" * 30})
+    assert grant_again(repeated.after, "another") == []
 
 
 def test_an_input_that_does_not_fit_fails_in_the_claim() -> None:
