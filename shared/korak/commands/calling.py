@@ -24,8 +24,8 @@ class Refusal(KorakError):
     code = "refused"
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        self.status = status
-        self.body = dict(body)
+        self.status: int = status
+        self.body: dict[str, Any] = dict(body)
         super().__init__(str(body.get("code") or "refused"), str(body.get("detail") or body.get("title") or status))
 
     @property
