@@ -133,11 +133,13 @@ async def test_a_child_that_reads_its_input_finds_none(environ: Mapping[str, str
 def test_a_child_ends_with_a_killed_parent(environ: Mapping[str, str]) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, env={**environ})
     assert parent.stdout is not None
-    with parent.stdout as stdout:
-        pid = int(stdout.readline())
-    await_start(pid)
-    parent.kill()
-    parent.wait(10)
+    try:
+        with parent.stdout as stdout:
+            pid = int(stdout.readline())
+        await_start(pid)
+    finally:
+        parent.kill()
+        parent.wait(10)
     eventually_blocking(lambda: is_gone(pid), 5)
 
 
