@@ -14,7 +14,7 @@ from korak.errors import TransientError
 from korak.model import Probe, SignalKind, StepStatus
 from korak.store.gates import Gate
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class Keeper(Protocol):

@@ -191,12 +191,12 @@ class Issue:
 class KorakError(Exception):
     """Everything that Korak raises. Carries a code of `MESSAGES`, or a host's own, and params."""
 
-    code = "internal"
+    code: str = "internal"
 
     def __init__(self, code: str | None = None, message: str | None = None, **params: Json) -> None:
         self.code = code or type(self).code
         self.params: dict[str, Json] = params
-        self.message = message or render(self.code, params)
+        self.message: str = message or render(self.code, params)
         super().__init__(self.message)
 
 
@@ -214,7 +214,7 @@ class Problem(KorakError):
         **params: Json,
     ) -> None:
         super().__init__(code, message, **params)
-        self.issues = tuple(issues)
+        self.issues: tuple[Issue, ...] = tuple(issues)
 
 
 class Unreadable(Problem):

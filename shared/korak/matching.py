@@ -15,7 +15,7 @@ from korak.store.database import Database, Session
 from korak.store.emits import PAGE, Page
 from korak.store.gates import Gate
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 from typing import TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A value that JSON can carry. What may stand in it is checked by `korak.graphs.hygiene`."""
 
 JsonObject: TypeAlias = dict[str, Json]

@@ -16,7 +16,7 @@ from korak.store.database import Database
 from korak.store.releasing import Released, Turns, get_room, list_backlogs, lock_queue, unstamp
 from korak.store.single import Single
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 ROUNDS = 20
 """How many batches one call sends of one queue, so that a fast fleet doesn't keep the others waiting."""
@@ -60,7 +60,7 @@ class Releaser:
         self._broker = broker
         self._batch = batch
         self._turns: dict[str, Turns] = {}
-        self.has_backlog = False
+        self.has_backlog: bool = False
 
     async def run_once(self, now: datetime) -> int:
         """Send what there is room for; how many ids that were. `has_backlog` tells whether more stands ready."""

@@ -31,7 +31,9 @@ FORBIDDEN_CALLS = {
     "time.time",
     "time.time_ns",
 }
-SQL_CLOCK = re.compile(r"\b(?:now|(?:clock|statement|transaction)_timestamp)\s*\(\s*\)|\bcurrent_timestamp\b", re.I)
+SQL_CLOCK = re.compile(
+    r"(?<![.\w])(?:now|(?:clock|statement|transaction)_timestamp)\s*\(\s*\)|\bcurrent_timestamp\b", re.I
+)
 TARGETS = {"help", "setup", "run", "test", "check", "bench", "lock"}
 
 

@@ -21,7 +21,7 @@ from korak_engine.identity import Identity
 from korak_engine.recording import find_granted
 from korak_engine.slots import Slots
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0
 """Seconds that a step which was passed over twice waits for its instance's lock."""

@@ -24,7 +24,7 @@ from korak_engine.recording import Result, Results
 from korak_engine.slots import Slots
 from korak_engine.work import Work
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 ABANDONED = timedelta(minutes=10)
 """How long the attempt after one whose thread didn't end waits for it at most."""

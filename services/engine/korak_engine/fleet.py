@@ -42,7 +42,7 @@ from korak_engine.identity import Identity
 from korak_engine.lease import BLOCKED, Holder, Lease
 from korak_engine.recording import Recorder
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 RECORDERS = 2
 CLAIMERS = 1

@@ -24,7 +24,7 @@ from korak.store.clocks import measure
 from korak.store.database import Database, Hot, Runner
 from korak_engine.identity import Identity
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 LATE = 1.0
 """Seconds by which the loop is late when that is logged, with its stack."""

@@ -19,7 +19,7 @@ from korak.store.database import Runner
 from korak.store.transacting import Ask, Transactor
 from korak_waker.report import Report
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

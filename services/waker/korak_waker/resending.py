@@ -9,7 +9,7 @@ from korak.store import waking
 from korak.store.waking import Holder
 from korak_waker.passing import Pass
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 
 async def resend(current: Pass) -> None:

@@ -21,7 +21,7 @@ from korak_waker.watching import Watch
 
 Stage = Callable[[Pass], Awaitable[None]]
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 
 class Waker:

@@ -19,7 +19,7 @@ from korak.broker.port import Delivery
 from korak.broker.publishing import Publisher
 from korak.errors import TransientError
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 
 class Incoming:
@@ -30,9 +30,9 @@ class Incoming:
     def __init__(self, consumer: RabbitConsumer, delivered: DeliveredMessage, message: Message, *, queue: str) -> None:
         headers = delivered.header.properties.headers or {}
         traceparent = headers.get("traceparent")
-        self.message = message
-        self.queue = queue
-        self.traceparent = traceparent if isinstance(traceparent, str) else None
+        self.message: Message = message
+        self.queue: str = queue
+        self.traceparent: str | None = traceparent if isinstance(traceparent, str) else None
         self._consumer = consumer
         self._channel = delivered.channel
         self._tag = delivered.delivery_tag or 0
@@ -75,7 +75,7 @@ class RabbitConsumer:
 
     def __init__(self, link: Link, publisher: Publisher, queues: Sequence[str], prefetch: int) -> None:
         self.publisher = publisher
-        self.timeout = link.timing.confirm
+        self.timeout: float = link.timing.confirm
         self._link = link
         self._queues = tuple(dict.fromkeys(queues))
         self._prefetch = prefetch

@@ -20,7 +20,7 @@ from korak.broker.guarding import FAULTS, Timing, guard, pause, unreachable
 from korak.broker.topology import Topology
 from korak.errors import TransientError
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 
 class Session:
@@ -29,7 +29,7 @@ class Session:
     def __init__(
         self, connection: AbstractConnection, transport: UnderlayConnection, topology: Topology, timing: Timing
     ) -> None:
-        self.lost = asyncio.Event()
+        self.lost: asyncio.Event = asyncio.Event()
         self._connection = connection
         self._transport = transport.connection
         self._transport.closing.add_done_callback(lambda _: self.lost.set())

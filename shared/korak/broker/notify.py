@@ -24,7 +24,7 @@ from korak.broker.messages import (
 from korak.broker.port import ESCALATIONS, Consumer, Delivery, Notifier, Puller, Subscription
 from korak.errors import TransientError
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 SPACING: Final = 0.005
 """Seconds between two NOTIFYs of one channel: each of their commits takes a lock of the whole cluster."""
@@ -117,7 +117,7 @@ class Pulled:
     traceparent: str | None = None
 
     def __init__(self, consumer: PullConsumer | ToldConsumer, message: Message) -> None:
-        self.message = message
+        self.message: Message = message
         self._consumer = consumer
         self._is_settled = False
 

@@ -21,6 +21,9 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 CRASHED = 1
 """The exit code of a service that ended by an error."""
 
+GRACE = 2.0
+"""Seconds in which what still runs must let itself be cancelled once a service has ended."""
+
 
 def read_settings(steps: str | None = None) -> Settings:
     """The settings of this process's environment, with `steps` for KORAK_STEPS. Modules in the directory are found."""
@@ -65,7 +68,23 @@ async def _supervise(main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
-    await main(stop)
+    code = CRASHED
+    try:
+        await main(stop)
+        code = 0
+    finally:
+        await _end_the_rest(code)
+
+
+async def _end_the_rest(code: int) -> None:
+    """Cancel what still runs on the loop. A handler that won't be cancelled doesn't keep its process."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    stubborn = (await asyncio.wait(rest, timeout=GRACE))[1] if rest else set()
+    if stubborn:
+        log.warning("exiting_at_once", uncancelled=len(stubborn))
+        os._exit(code)
 
 
 def _get_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

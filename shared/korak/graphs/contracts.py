@@ -23,8 +23,8 @@ class OutcomeSpec:
 class RetryPolicy:
     """How often an attempt that failed retryably is repeated, and when.
 
-    `max_attempts` counts the first attempt (RT-2b). `backoff` is durations as written in the document (seconds or any form
-    of DESIGN's durations); the last one repeats. `jitter` is a fraction, 0 to 1.
+    `max_attempts` counts the first attempt (RT-2b). `backoff` is durations as written in the document, seconds or any
+    other form; the last one repeats. `jitter` is a fraction, 0 to 1.
     """
 
     max_attempts: int
@@ -36,9 +36,9 @@ class RetryPolicy:
 class TypeContract:
     """A step type as publish and the walker see it.
 
-    `outcomes` may depend on the node's config. `is_pure` types read only the snapshot and are decided in the record of the step
-    before. `validate` are the type's own semantic checks (`validate_config`). `secret_members` are the top-level config
-    members in which a secret may stand.
+    `outcomes` may depend on the node's config. `is_pure` types read only the snapshot and are decided in the record of
+    the step before. `validate` are the type's own semantic checks (`validate_config`). `secret_members` are the
+    top-level config members in which a secret may stand.
     """
 
     key: str

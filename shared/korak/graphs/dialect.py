@@ -50,7 +50,7 @@ class Run(FormatChecker):
         super().__init__(formats=())
         self.root = root
         self.secrets = secrets
-        self.spent = 0
+        self.spent: int = 0
         self.descents = 0
 
     def spend(self) -> None:

@@ -46,7 +46,7 @@ class Malformed(KorakError):
 
     def __init__(self, issue: Issue) -> None:
         super().__init__(issue.code, issue.message)
-        self.params = dict(issue.params)
+        self.params: dict[str, Json] = dict(issue.params)
         self.issue = issue
 
     def at(self, prefix: str) -> Malformed:

@@ -17,7 +17,7 @@ import structlog
 from korak.errors import TransientError
 from korak.store.urls import plain
 
-log = structlog.stdlib.get_logger(__name__)
+log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 TIMEOUT: Final = 5.0
 """Seconds for a connection or an answer."""
@@ -52,7 +52,7 @@ class Listening:
     """
 
     def __init__(self, channels: Channels, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+        self.names: tuple[str, ...] = tuple(names)
         self._channels = channels
         self._kept: deque[tuple[str, str]] = deque(maxlen=MAX_KEPT)
         self._arrived = asyncio.Event()

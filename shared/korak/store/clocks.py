@@ -1,4 +1,4 @@
-"""Measuring how far the database's clock is from this process's: the one statement that asks the server for the time."""
+"""Measuring how far the database's clock is from this process's, by the one statement that asks the server."""
 
 from __future__ import annotations
 

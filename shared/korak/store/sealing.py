@@ -46,12 +46,12 @@ def seal(changes: Changes, ids: Ids) -> None:
     if changes.is_new and changes.instance.id == 0:
         _seal_instance(changes, ids.take("workflow_instances"))
     given: dict[int, int] = {}
-    for step in changes.new_steps:
-        if step.id < 0:
-            own, step.id = step.id, ids.take("workflow_step_runs")
-            given[own] = step.id
-            step.ulid = str(ULID())
-            step.execution_id = step.execution_id or step.ulid
+    fresh = [step for step in changes.new_steps if step.id < 0]
+    for step, ulid in zip(fresh, sorted(str(ULID()) for _ in fresh), strict=True):
+        own, step.id = step.id, ids.take("workflow_step_runs")
+        given[own] = step.id
+        step.ulid = ulid
+        step.execution_id = step.execution_id or ulid
     for wait in changes.new_waits:
         if wait.id < 0:
             wait.id = ids.take("workflow_waits")

@@ -21,7 +21,7 @@ from korak.store.database import Hot, Runner, is_data_fault
 from korak.store.loading import Loader, lock
 from korak.store.sealing import Ids, seal
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class Stamper(Protocol):

@@ -25,9 +25,9 @@ class Frame:
     __slots__ = ("left", "roots", "slots")
 
     def __init__(self, roots: Roots, slots: int) -> None:
-        self.roots = roots
+        self.roots: Roots = roots
         self.slots: list[Any] = [None] * slots
-        self.left = WORK
+        self.left: int = WORK
 
     def spend(self, units: int) -> None:
         """Take `units` of work. Raises Exhausted."""

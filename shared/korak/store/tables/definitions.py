@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from korak.store.tables.metadata import Moment, metadata
 
-workflow_definitions = Table(
+workflow_definitions: Table = Table(
     "workflow_definitions",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
@@ -49,7 +49,7 @@ workflow_definitions = Table(
     CheckConstraint("status = 'draft' or current_version_id is not null", name="wdef_current_check"),
 )
 
-workflow_versions = Table(
+workflow_versions: Table = Table(
     "workflow_versions",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),

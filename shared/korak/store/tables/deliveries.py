@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from korak.store.tables.metadata import Moment, metadata
 
-workflow_signals = Table(
+workflow_signals: Table = Table(
     "workflow_signals",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
@@ -52,7 +52,7 @@ workflow_signals = Table(
     ),
 )
 
-workflow_emits = Table(
+workflow_emits: Table = Table(
     "workflow_emits",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
@@ -72,7 +72,7 @@ workflow_emits = Table(
     Index("wemit_expires_idx", "expires_at"),
 )
 
-event_shapes = Table(
+event_shapes: Table = Table(
     "event_shapes",
     metadata,
     Column("owner_scope", String(191), nullable=False),

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from korak.store.tables.metadata import Moment, metadata
 
-queues = Table(
+queues: Table = Table(
     "queues",
     metadata,
     Column("name", String(100), primary_key=True),
@@ -27,7 +27,7 @@ queues = Table(
     CheckConstraint("bound > 0", name="queue_bound_check"),
 )
 
-engines = Table(
+engines: Table = Table(
     "engines",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),

@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from korak.store.tables.metadata import Moment, metadata
 
-workflow_instances = Table(
+workflow_instances: Table = Table(
     "workflow_instances",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
@@ -116,7 +116,7 @@ workflow_instances = Table(
     postgresql_with={"fillfactor": 50},
 )
 
-workflow_scopes = Table(
+workflow_scopes: Table = Table(
     "workflow_scopes",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
@@ -142,7 +142,7 @@ workflow_scopes = Table(
     Index("wscope_instance_idx", "instance_id"),
 )
 
-workflow_events = Table(
+workflow_events: Table = Table(
     "workflow_events",
     metadata,
     Column("instance_id", BigInteger, nullable=False),
@@ -155,7 +155,7 @@ workflow_events = Table(
     PrimaryKeyConstraint("instance_id", "seq", name="wevent_seq_unique"),
 )
 
-workflow_failures = Table(
+workflow_failures: Table = Table(
     "workflow_failures",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from korak.store.tables.metadata import Moment, metadata
 
-workflow_idempotency_keys = Table(
+workflow_idempotency_keys: Table = Table(
     "workflow_idempotency_keys",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
@@ -60,7 +60,7 @@ workflow_idempotency_keys = Table(
     Index("widem_parent_idx", "parent_instance_id", postgresql_where=text("parent_instance_id is not null")),
 )
 
-http_answers = Table(
+http_answers: Table = Table(
     "http_answers",
     metadata,
     Column("owner_scope", String(191), nullable=False),
@@ -74,7 +74,7 @@ http_answers = Table(
     Index("hans_expires_idx", "expires_at"),
 )
 
-flow_keys = Table(
+flow_keys: Table = Table(
     "flow_keys",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
@@ -89,7 +89,7 @@ flow_keys = Table(
     CheckConstraint("cardinality(counters) = 60", name="fkey_counters_check"),
 )
 
-tokens = Table(
+tokens: Table = Table(
     "tokens",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),

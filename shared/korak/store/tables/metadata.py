@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import DateTime, MetaData
 
-metadata = MetaData(
+metadata: MetaData = MetaData(
     naming_convention={
         "pk": "%(table_name)s_pkey",
         "uq": "%(table_name)s_%(column_0_N_name)s_unique",
@@ -15,5 +15,5 @@ metadata = MetaData(
 )
 """Names that aren't given follow Postgres' own for keys; a CHECK is always named by hand."""
 
-Moment = DateTime(timezone=True)
+Moment: DateTime = DateTime(timezone=True)
 """A time that knows its zone."""

@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from korak.store.tables.metadata import Moment, metadata
 
-workflow_step_runs = Table(
+workflow_step_runs: Table = Table(
     "workflow_step_runs",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
@@ -106,7 +106,7 @@ workflow_step_runs = Table(
     postgresql_with={"fillfactor": 50},
 )
 
-workflow_waits = Table(
+workflow_waits: Table = Table(
     "workflow_waits",
     metadata,
     Column("id", BigInteger, Identity(always=False), primary_key=True),
