@@ -3,66 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING
 
-from korak.core.changes import Changes, Grant
+from korak.core.changes import Changes
 from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised
-from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant, Snapshot
+from korak.core.snapshot import Claimant
 from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.model import StepRole
 from korak.steps.results import Complete
 from tests.simulation.store import Ask, EngineRow, Transaction
+from tests.simulation.work import IN_A_ROW, LEASE, SLOTS, Job, Nudge, Result, Work
 from tests.support import handlers
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
-
-T = TypeVar("T")
-
-Job: TypeAlias = Generator[None, None, T]
-"""Work that is cut where others may come between."""
-
-LEASE = timedelta(seconds=60)
-SLOTS = 6
-IN_A_ROW = 8
-
-
-@dataclass(eq=False)
-class Work:
-    """A granted step, from its claim to its record."""
-
-    grant: Grant
-    snapshot: Snapshot
-    in_a_row: int
-    has_effect: bool = False
-
-    @property
-    def step(self) -> StepRun:
-        """The attempt."""
-        return self.grant.step
-
-
-@dataclass(eq=False)
-class Nudge:
-    """A step to claim. Its token is made once."""
-
-    step_id: int
-    fact: Claimed | None = None
-    instance_id: int = 0
-
-
-@dataclass(eq=False)
-class Result:
-    """What a handler came to, until it is recorded."""
-
-    work: Work
-    fact: Finished
 
 
 class Engine:

@@ -11,11 +11,17 @@ from korak.core.snapshot import Claimant
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING
-from korak.graphs.plans import PlannedNode
+from korak.graphs.plans import ANY, PlannedNode
 from korak.model import ClosedReason, EventType, InstanceStatus, Json, JsonObject, StepStatus
 from korak.steps.builtin import PURE
 from korak.steps.pure import Completed, Entry, Failed, LoopState, Parked, PureResult
 from korak.steps.waits import Signal, WaitSpec
+
+JUMP = "_next_step"
+"""The key of an output that names the node to go on with, instead of an edge."""
+
+END = "$end"
+"""The target of a jump that ends the run."""
 
 
 def walk(draft: Draft, node_id: str | None, claimant: Claimant | None = None) -> None:
@@ -158,9 +164,9 @@ def complete(
     """
     instance = draft.instance
     state = _save(node, {**instance.state, **patch} if patch else instance.state, output)
-    breach = _find_breach(draft, state, instance.transitions_count + 1)
-    if breach is not None:
-        return failing.fail_step(draft, node, step, breach)
+    refused = _find_breach(draft, state, instance.transitions_count + 1) or _check_jump(draft, node, output)
+    if refused is not None:
+        return failing.fail_step(draft, node, step, refused)
     instance.transitions_count += 1
     instance.state = state
     _close_step(draft, step, outcome, output)
@@ -169,13 +175,28 @@ def complete(
 
 
 def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject) -> str | None:
-    """The node that an outcome leads to; where none follows the run is complete, with the last output of a step."""
+    """The node that an outcome leads to, or the one that the output jumps to.
+
+    Where none follows the run is complete, with the last output of a step.
+    """
     if not node.is_pure or node.waits:
         draft.last_output = output
-    target = node.targets.get(outcome)
-    if target is None:
+    jump = output.get(JUMP)
+    target = node.targets.get(outcome) if jump is None else str(jump)
+    if target is None or target == END:
         complete_instance(draft, draft.instance.result if draft.last_output is None else draft.last_output)
+        return None
     return target
+
+
+def _check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | None:
+    """What is wrong with the jump that an output asks for: its node's `jumps` must name it."""
+    target, allowed = output.get(JUMP), node.jumps or frozenset()
+    if target is None or (isinstance(target, str) and target in allowed):
+        return None
+    if allowed == ANY and isinstance(target, str) and (target == END or target in draft.plan.nodes):
+        return None
+    return Raised("unknown_jump", None, {"target": target}, is_retryable=False)
 
 
 def _save(node: PlannedNode, state: JsonObject, output: JsonObject) -> JsonObject:

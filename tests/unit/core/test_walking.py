@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from korak.core.facts import Raised
 from korak.core.snapshot import Policy
 from korak.graphs.builder import GraphBuilder, graph, ref
@@ -163,6 +165,37 @@ def test_an_outcome_that_the_type_does_not_declare_fails_the_step() -> None:
     run.claim()
     run.finish(Complete("sideways"))
     assert run.instance.failure_code == "unknown_outcome"
+
+
+@pytest.mark.parametrize(
+    ("jumps", "target", "expected"),
+    [
+        (("b",), "b", "b"),
+        (("b",), None, "a"),
+        (("b",), "a", "unknown_jump"),
+        (("b",), 5, "unknown_jump"),
+        (("$end",), "$end", "completed"),
+        ((), "b", "b"),
+        ((), "$end", "completed"),
+        ((), "nowhere", "unknown_jump"),
+        (None, "b", "unknown_jump"),
+    ],
+)
+def test_an_output_may_jump_where_its_node_allows_it(jumps: Any, target: Any, expected: str) -> None:
+    """Exempt from the loop rule; what a node's `jumps` don't name is refused."""
+    built = graph("j").trigger("manual").node("done", "end").node("b", "test.ok").node("a", "test.ok")
+    built = built if jumps is None else built.jumps(*jumps)
+    built = built.node("go", "test.ok")
+    built = built.edge("start", "go").edge("go", "a").edge("a", "a2").node("a2", "test.ok").edge("a2", "b")
+    run = Run(built.edge("b", "done"))
+    run.work()
+    run.claim()
+    run.finish(Complete(output={"x": 1, "_next_step": target}))
+    instance = run.instance
+    if expected in ("b", "a"):
+        assert run.step.node_id == ("b" if expected == "b" else "a2")
+    else:
+        assert expected in (instance.failure_code, instance.status)
 
 
 def test_history_has_no_gap() -> None:
