@@ -106,10 +106,14 @@ class Program:
 
         await eventually(look, READY, message=f"{self.name} isn't ready")
 
+    async def read_metrics(self) -> str:
+        """All that it counts, as Prometheus reads it."""
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return (await client.get(f"{self.url}/metrics", timeout=5)).text
+
     async def read_metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's series that have these labels."""
-        async with httpx.AsyncClient(trust_env=False) as client:
-            text = (await client.get(f"{self.url}/metrics", timeout=5)).text
+        text = await self.read_metrics()
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         lines = (line for line in text.splitlines() if line.partition("{")[0].partition(" ")[0] == name)
         return sum(float(line.rpartition(" ")[2]) for line in lines if all(each in line for each in wanted))

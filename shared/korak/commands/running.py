@@ -83,7 +83,7 @@ async def _end_the_rest(code: int) -> None:
         task.cancel()
     stubborn = (await asyncio.wait(rest, timeout=GRACE))[1] if rest else set()
     if stubborn:
-        log.warning("exiting_at_once", uncancelled=len(stubborn))
+        log.warning("exiting_at_once", uncancelled=len(stubborn), exc_info=code != 0)
         os._exit(code)
 
 
