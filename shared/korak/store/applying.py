@@ -6,28 +6,29 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from korak.core.changes import Changes
-from korak.core.rows import Instance, StepRun, Wait
-from korak.model import StepRole, StepStatus
+from korak.core.rows import StepRun, Wait
+from korak.model import EventType, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.statements import get_statement
 
 DOCUMENTS = frozenset({"input", "output", "resume_signal"})
-RARE = (
-    "cancel_reason",
-    "failure_message",
-    "failure_params",
-    "failure_category",
-    "failed_node_id",
-    "paused_at",
-    "deadline_at",
-    "deadline_seconds",
+RARE = frozenset(
+    {
+        EventType.INSTANCE_FAILED,
+        EventType.INSTANCE_CANCELLED,
+        EventType.INSTANCE_PAUSED,
+        EventType.INSTANCE_RESUMED,
+        EventType.INSTANCE_RETRIED,
+    }
 )
+"""What is told of an instance when columns change that no step changes."""
 
 
 def needs_transaction(batch: Iterable[Changes]) -> bool:
     """Whether the batch takes more than the one statement that records steps."""
     return any(
         changes.is_new
+        or _is_rare(changes)
         or changes.waits
         or changes.new_waits
         or changes.deliveries
@@ -35,7 +36,6 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.failures
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
-        or _is_rare(changes)
         for changes in batch
     )
 
@@ -164,5 +164,4 @@ def _get_shape(wait: Wait) -> tuple[str, ...]:
 
 
 def _is_rare(changes: Changes) -> bool:
-    before: Instance = changes.before.instance
-    return any(getattr(changes.instance, name) is not getattr(before, name) for name in RARE)
+    return any(event.type in RARE for event in changes.events)
