@@ -250,7 +250,7 @@ def _add(family: Family, step: StepRun) -> None:
 def _write_instance(family: Family, changes: Changes) -> None:
     old, new = family.instance, changes.instance
     columns = [name for name in get_statement("record").groups["change"].columns if name != "expected"]
-    if any(getattr(new, name) is not getattr(changes.before.instance, name) for name in RARE):
+    if any(event.type in RARE for event in changes.events):
         columns += get_statement("instances_change").groups["instance"].columns
     family.instance = _changed(old, new, columns, ("state", "walk", "result"))
     family.instance.lock_version = old.lock_version + 1
