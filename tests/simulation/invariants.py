@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 
 from korak.core import transitions
 from korak.core.changes import Changes
 from korak.core.facts import Finished, HandedBack, Lost
-from korak.core.rows import StepRun
+from korak.core.rows import StepRun, Wait
 from korak.core.snapshot import Snapshot
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, InstanceStatus, Json, JsonObject, StepRole, StepStatus, WaitKind, WaitStatus
@@ -37,6 +38,22 @@ def check_changes(changes: Changes) -> None:
     assert all(grant.step.status is StepStatus.RUNNING for grant in changes.claimed)
     assert all(step.ready_at is not None for step in changes.ready)
     assert set(changes.after.steps) == {step.id for step in changes.after.steps.values()}
+
+
+def check_after(memory: Memory, changes: Changes) -> None:
+    """What an engine keeps is what stands there; but for stamps, which others write without the lock."""
+    after, stands = changes.after, memory.load(changes.instance.id)
+    assert vars(after.instance) == vars(stands.instance)
+    assert after.instance.is_ended or after.ended == stands.ended, (after.ended, stands.ended)
+    assert _read(after.steps) == _read(stands.steps)
+    assert _read(after.waits) == _read(stands.waits)
+
+
+def _read(rows: Mapping[int, StepRun | Wait]) -> list[JsonObject]:
+    return [
+        {name: value for name, value in vars(row).items() if name not in ("ready_at", "sent_at", "parked_for")}
+        for _, row in sorted(rows.items())
+    ]
 
 
 def check_family(memory: Memory, family: Family) -> None:

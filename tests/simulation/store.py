@@ -131,6 +131,7 @@ class Store:
         for changes in batch:
             if changes.instance.id in moved:
                 invariants.check_changes(changes)
+                invariants.check_after(self.memory, changes)
                 invariants.check_family(self.memory, self.memory.families[changes.instance.id])
         if self._random.random() < self.faults.answer:
             self._count("answer lost")
