@@ -84,7 +84,7 @@ class Metrics:
         )
         self.wake_handled: Family[Counter] = self._count("wake_handled", "Rows that a wake pass handled", "kind")
         self.loop_errors: Family[Counter] = self._count("loop_errors", "Rounds of a periodic duty that failed", "duty")
-        self.instances: Family[Gauge] = self._gauge("instances", "Instances", "status")
+        self.instances: Family[Gauge] = self._gauge("instances", "Open instances", "status")
         self.instances_stuck: Family[Gauge] = self._gauge(
             "instances_stuck", "Open instances that nothing will move", "reason"
         )
@@ -97,12 +97,10 @@ class Metrics:
         self.http_request_seconds: Family[Histogram] = self._time(
             "http_request_seconds", "Time of a request", QUICK, "method", "route"
         )
-        self.db_transactions: Family[Counter] = self._count("db_transactions", "Transactions", "name", "result")
         self.db_seconds: Family[Histogram] = self._time("db_seconds", "Time of a transaction", QUICK, "name")
         self.db_batch_rows: Family[Histogram] = self._time(
             "db_batch_rows", "Rows of a batch", (1, 2, 5, 10, 20, 50, 100, 200, 500), "name"
         )
-        self.db_connections: Family[Gauge] = self._gauge("db_connections", "Connections", "state")
 
     def expose(self) -> bytes:
         """As Prometheus reads it."""

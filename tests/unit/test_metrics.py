@@ -28,9 +28,8 @@ PROMISED = {
     "korak_starts_total",
     "korak_http_requests_total",
     "korak_http_request_seconds",
-    "korak_db_transactions_total",
     "korak_db_seconds",
-    "korak_db_connections",
+    "korak_db_batch_rows",
 }
 
 WRITER = """

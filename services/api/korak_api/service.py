@@ -52,7 +52,7 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
         listener = listen(settings.api.host, settings.api.port, setting="KORAK_API__PORT")
         stack.callback(listener.close)
         database = await stack.enter_async_context(make_database(settings, "api"))
-        broker = await connect_broker(stack, settings)
+        broker = await connect_broker(stack, settings, metrics)
         ground = Ground(settings, database, broker, registry, clock, metrics, health)
         resources = await connect(stack, ground, stop)
         watching = asyncio.create_task(watch(stop, resources))

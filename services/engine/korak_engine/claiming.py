@@ -142,6 +142,7 @@ class Claimer:
         self._transactor = desk.transactor
         self._dispatcher = desk.dispatcher
         self._clock = desk.clock
+        self._measure = desk.measure
         self._identity = identity
         self._slots = slots
         self._granted = granted
@@ -154,7 +155,8 @@ class Claimer:
             backoff, failures = Backoff(), 0
             while batch:
                 try:
-                    batch = await self._claim(batch)
+                    with self._measure("claim", len(batch)):
+                        batch = await self._claim(batch)
                 except TransientError as error:
                     failures += 1
                     batch = [nudge for nudge in batch if not nudge.is_closed]

@@ -161,6 +161,7 @@ class Engine:
                 self._time_out(work)
             elif not work.deadline and now >= work.held_since + self._settings.grace / 2:
                 self._hand_back(work)
+        self._metrics.step_threads_lost.set(self._handlers.lost_threads)
         if self._handlers.has_lost_half:
             self.is_worn_out.set()
 

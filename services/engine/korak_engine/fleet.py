@@ -85,7 +85,7 @@ class Builder:
         database = await self._stack.enter_async_context(make_database(settings, "engine"))
         async with database.acquire() as connection:
             await measure(Session(connection), self._clock)
-        broker = await connect_broker(self._stack, settings, puller=Puller(database, self._clock))
+        broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
         registry = load_registry(settings)
         handlers = await self._enter_handlers(registry)
         identity = Identity(frozenset(settings.engine.queues), handlers.runs)
@@ -120,7 +120,7 @@ class Builder:
 
     def _make_desk(self, database: Database, dispatcher: Dispatcher) -> Desk:
         hot = Hot(database)
-        return Desk(hot, Transactor(hot, self._loader, Ids(), dispatcher), dispatcher, self._clock)
+        return Desk(hot, Transactor(hot, self._loader, Ids(), dispatcher), dispatcher, self._clock, self._metrics)
 
     def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
         limit = self._settings.engine.batch

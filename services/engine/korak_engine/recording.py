@@ -60,6 +60,7 @@ class Recorder:
         self._clock = desk.clock
         self._tell_engine = settle
         self._ids = Ids()
+        self._measure = desk.measure
 
     async def work(self, results: Results) -> None:
         """Record for ever. A fault that passes repeats what wasn't recorded, with the tokens that it had."""
@@ -68,7 +69,8 @@ class Recorder:
             backoff, failures = Backoff(), 0
             while batch:
                 try:
-                    batch = await self._record(batch)
+                    with self._measure("record", len(batch)):
+                        batch = await self._record(batch)
                 except TransientError as error:
                     failures += 1
                     batch = [result for result in batch if not result.is_settled]

@@ -26,7 +26,7 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
         return
     health, metrics = Health(), Metrics(settings.metrics.directory)
     async with AsyncExitStack() as stack:
-        broker = await connect_broker(stack, settings)
+        broker = await connect_broker(stack, settings, metrics)
         consumer = broker.escalations(PREFETCH)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(serve_health(stop, settings.health, health, metrics))

@@ -61,7 +61,7 @@ async def _open(stack: AsyncExitStack, settings: Settings, metrics: Metrics, hea
         group.require_url(), group.schema, pool=group.pool, timeout=settings.wake.timeout, name="korak waker"
     )
     await stack.enter_async_context(database)
-    broker = await connect_broker(stack, settings)
+    broker = await connect_broker(stack, settings, metrics)
     clock, engine = Clock(), settings.engine
     limits = Limits(settings.wake.batch, engine.requeue_after, engine.lease, engine.grace)
     waker = await stack.enter_async_context(

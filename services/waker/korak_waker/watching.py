@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
+from korak.broker.port import DEAD
 from korak.core.facts import Lost
+from korak.model import InstanceStatus
 from korak.store.stuck import Stuck, StuckReason, list_late, look_at
 from korak.store.transacting import Ask
 from korak_waker.passing import Pass
 
 EVERY = 30.0
 """Seconds between two looks."""
+
+COUNTED = 100_000
+"""How many open instances are counted at most."""
 
 PAGES = 10
 """How many pages of open instances one look goes through. What it found counts until it comes by there again."""
@@ -38,6 +43,15 @@ class Watch:
         counts = Counter(reason for _, reason in instances)
         for reason in StuckReason:
             current.tools.metrics.instances_stuck.labels(reason).set(counts[reason])
+        await self._count(current)
+
+    async def _count(self, current: Pass) -> None:
+        """Show how many instances are open, and how many messages nobody could read."""
+        rows = await current.runner.fetch("instances_count", most=COUNTED)
+        found = {row["status"]: row["count"] for row in rows}
+        for status in (InstanceStatus.RUNNING, InstanceStatus.WAITING, "paused"):
+            current.tools.metrics.instances.labels(status).set(found.get(status, 0))
+        current.tools.metrics.dead_letters.set(await current.tools.broker.depth(DEAD))
 
     async def _look(self, current: Pass) -> bool:
         """Look at the next page; False once the last one was seen."""

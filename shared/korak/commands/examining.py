@@ -18,6 +18,7 @@ from korak.connecting import connect_broker
 from korak.errors import KorakError, TransientError
 from korak.logs import scrub
 from korak.loop import wait
+from korak.metrics import Metrics
 from korak.store import checking, stuck
 from korak.store.clocks import measure
 from korak.store.database import Database, Session
@@ -102,7 +103,7 @@ async def check_broker(settings: Settings, database: Database) -> Sequence[Findi
     """The broker can be reached."""
     name = "RabbitMQ" if settings.broker.url else "Postgres, by LISTEN and NOTIFY"
     async with AsyncExitStack() as stack:
-        broker = await connect_broker(stack, settings)
+        broker = await connect_broker(stack, settings, Metrics())
         clock = Clock()
         began = clock.monotonic()
         while not broker.is_connected and clock.monotonic() - began < PATIENCE:

@@ -11,6 +11,7 @@ with fit as (
     where not exists (
         select from workflow_signals s where s.instance_id = fit.instance_id and s.source_id = :source_id::varchar
     )
+    order by fit.instance_id, fit.id
     on conflict on constraint wsig_source_unique do nothing
     returning wait_id
 )
