@@ -31,11 +31,13 @@ async def test_what_is_sent_and_taken_is_counted_by_queue(empty_database_url: st
     def count(queue: str, way: str, messages: int) -> None:
         counts[queue, way] += messages
 
-    async with Channels(empty_database_url, "korak") as channels:
-        async with CountingBroker(NotifyBroker(channels, Standing()), count) as broker:
-            await broker.send("default", [RunStep((1,)), RunStep((2,))])
-            consumer = broker.consumer(["default"], prefetch=1)
-            assert [delivery.message for delivery in await consumer.get(5)] == [RunStep((7,))]
-            await consumer.stop()
-            assert broker.pulls
+    async with (
+        Channels(empty_database_url, "korak") as channels,
+        CountingBroker(NotifyBroker(channels, Standing()), count) as broker,
+    ):
+        await broker.send("default", [RunStep((1,)), RunStep((2,))])
+        consumer = broker.consumer(["default"], prefetch=1)
+        assert [delivery.message for delivery in await consumer.get(5)] == [RunStep((7,))]
+        await consumer.stop()
+        assert broker.pulls
     assert counts == {("default", "sent"): 2, ("default", "taken"): 1}
