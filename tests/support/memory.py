@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from korak.core.changes import Changes
+from korak.core.failing import get_told
 from korak.core.rows import Delivery, Event, Failure, Instance, StepRun, Wait, copy
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
@@ -276,11 +277,7 @@ def _read_ended(family: Family) -> dict[tuple[int | None, str], JsonObject]:
         if step.status is StepStatus.COMPLETED:
             ended[(step.scope_id, step.node_id)] = {"output": step.output, "outcome": step.outcome, "error": None}
         elif step.status is StepStatus.FAILED and step.outcome is not None:
-            told: JsonObject = {
-                "code": step.error_code,
-                "message": step.error_message,
-                "attempts": step.attempt,
-            }
+            told = get_told(step.error_code or "", step.error_message, step.error_params, step.attempt)
             ended[(step.scope_id, step.node_id)] = {"output": None, "outcome": step.outcome, "error": told}
     return ended
 

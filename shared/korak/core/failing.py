@@ -8,6 +8,7 @@ from korak.core import hooks, retries, waiting
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
+from korak.errors import render
 from korak.graphs.plans import PlannedNode
 from korak.model import (
     ClosedReason,
@@ -20,6 +21,9 @@ from korak.model import (
 )
 
 ERROR_EXIT = "error"
+UNKNOWN = "exception"
+"""The code of an exception that says nothing of itself (RT-10)."""
+
 LEASE_EXPIRED = Raised("lease_expired", category=FailureCategory.ENGINE)
 
 
@@ -41,9 +45,16 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
         return None
     _note(draft, failed, error, "exit")
     failed.outcome = exit_
-    told: JsonObject = {"code": error.code, "message": error.message, "attempts": failed.attempt}
-    draft.remember(failed, output=None, outcome=exit_, error=told)
+    draft.remember(
+        failed, output=None, outcome=exit_, error=get_told(error.code, error.message, error.params, failed.attempt)
+    )
     return node.targets[exit_]
+
+
+def get_told(code: str, message: str | None, params: JsonObject | None, attempts: int) -> JsonObject:
+    """What values read of a failure, as `steps.<id>.error`. The text of an unknown exception is for operators only."""
+    is_ours = code == UNKNOWN or message is None
+    return {"code": code, "message": render(code, params) if is_ours else message, "attempts": attempts}
 
 
 def has_exit(node: PlannedNode) -> bool:

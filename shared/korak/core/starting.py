@@ -45,8 +45,8 @@ def run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> R
 
 
 def run_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant) -> None:
-    """Make a hook running; it gets the input that its step had."""
-    _grant(draft, node, hook, claimant, hook.input)
+    """Make a hook running; it gets the input that its step had, resolved anew where only a marker was stored."""
+    _grant(draft, node, hook, claimant, _resolve_again(draft, hook))
 
 
 def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, given: Json) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from korak.core.failing import get_told
 from korak.core.rows import Delivery, Instance, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.model import JsonObject, StepStatus
@@ -79,7 +80,7 @@ async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None
 def _get_ended(row: Mapping[str, Any]) -> JsonObject:
     if row["status"] == StepStatus.COMPLETED:
         return {"output": row["output"] or {}, "outcome": row["outcome"], "error": None}
-    error: JsonObject = {"code": row["error_code"], "message": row["error_message"], "attempts": row["attempt"]}
+    error = get_told(row["error_code"], row["error_message"], row["error_params"], row["attempt"])
     return {"output": None, "outcome": row["outcome"], "error": error}
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korak.core.facts import Broken, CancelAsked, DeadlinePassed, Delivered, PauseAsked, Raised, ResumeAsked, RetryAsked
+from korak.core.snapshot import Policy
 from korak.errors import Conflict
 from korak.model import (
     ClosedReason,
@@ -145,6 +146,16 @@ def test_a_hook_is_claimed_on_an_ended_run_and_completes() -> None:
     assert [hook.status for hook in run.hooks] == [StepStatus.COMPLETED]
     assert run.history[-1] is EventType.HOOK_COMPLETED
     assert run.instance.status is InstanceStatus.CANCELLED
+
+
+def test_a_hook_gets_the_whole_input_although_a_marker_was_stored() -> None:
+    run = Run(line(ASK), policy=Policy(limits={**Policy().limits, "max_input_bytes": 10}))
+    run.claim()
+    run.tell(CANCEL)
+    [hook] = run.hooks
+    assert hook.input == {"truncated": True, "bytes": 31}
+    run.claim(hook)
+    assert run.get_grant().input == {"signal": "go", "timeout": 100}
 
 
 def test_cn_11_a_hook_that_raises_is_tried_again_and_the_cancel_stands() -> None:

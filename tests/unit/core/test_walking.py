@@ -147,6 +147,18 @@ def test_the_last_attempt_leaves_by_the_error_exit_too() -> None:
     assert run.instance.status is InstanceStatus.RUNNING
 
 
+def test_the_text_of_an_unknown_exception_is_not_for_values() -> None:
+    """RT-10: it is kept for operators and told to nobody else, neither from this snapshot nor from a fresh one."""
+    run = Run(exits())
+    run.claim()
+    run.finish(Raised("exception", "password=hunter2", is_retryable=False))
+    run.claim()
+    told = {"code": "exception", "message": "The step raised an unexpected error.", "attempts": 1}
+    assert run.get_grant().input == {"value": told}
+    [failed] = run.list_steps("a")
+    assert failed.error_message == "password=hunter2"
+
+
 def test_on_error_maps_codes_to_outcomes() -> None:
     run = Run(exits(maps=True))
     run.work()
