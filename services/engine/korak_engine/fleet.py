@@ -17,7 +17,7 @@ from korak.config import Settings
 from korak.connecting import connect_broker, make_database
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
-from korak.loop import run_every, wait
+from korak.loop import Backoff, run_every, wait
 from korak.metrics import Metrics
 from korak.owners.authorizer import DefaultAuthorizer
 from korak.policy import get_policy
@@ -82,11 +82,10 @@ class Builder:
     async def build(self) -> Fleet:
         """An engine whose lease is registered; nothing is claimed before its works run."""
         settings = self._settings
-        database = await self._stack.enter_async_context(make_database(settings, "engine"))
-        async with database.acquire() as connection:
-            await measure(Session(connection), self._clock)
-        broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
         registry = load_registry(settings)
+        database = await self._stack.enter_async_context(make_database(settings, "engine"))
+        await self._set_clock(database)
+        broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
         handlers = await self._enter_handlers(registry)
         identity = Identity(frozenset(settings.engine.queues), handlers.runs)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
@@ -110,6 +109,19 @@ class Builder:
             self._free(make_desk(), engine),
         ]
         return Fleet(engine, consumer, works, settings.engine.drain)
+
+    async def _set_clock(self, database: Database) -> None:
+        """Measure the database's clock, as soon as it can be reached: nothing is done by another one."""
+        backoff, failures, is_set = Backoff(most=2.0), 0, False
+        while not is_set:
+            try:
+                async with database.acquire() as connection:
+                    await measure(Session(connection), self._clock)
+                is_set = True
+            except TransientError as error:
+                failures += 1
+                log.warning("the engine waits for its database: %s", error.message)
+                await wait(backoff.after(failures))
 
     async def _enter_handlers(self, registry: Registry) -> Handlers:
         settings = self._settings

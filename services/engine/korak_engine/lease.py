@@ -87,7 +87,11 @@ class Lease:
     async def __aenter__(self) -> Lease:
         self._beating = asyncio.create_task(self._keep_beating())
         self._thread.start()
-        await self._is_registered.wait()
+        try:
+            await self._is_registered.wait()
+        except asyncio.CancelledError:
+            self._stop.set()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

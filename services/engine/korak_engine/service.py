@@ -12,7 +12,7 @@ from korak.loop import wait
 from korak.metrics import Metrics
 from korak.service import Health
 from korak.serving import serve_health
-from korak_engine.fleet import Builder
+from korak_engine.fleet import Builder, Fleet
 
 YOUNG, MIDDLE, OLD = 50_000, 20, 50
 """Thresholds of the garbage collector: a batch makes thousands of rows, and nearly all of them are gone by counting."""
@@ -30,7 +30,9 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
         return
     health, metrics = Health(), Metrics(settings.metrics.directory)
     async with AsyncExitStack() as stack:
-        fleet = await Builder(stack, settings, metrics, health).build()
+        fleet = await _build(stop, Builder(stack, settings, metrics, health))
+        if fleet is None:
+            return
         _settle_memory()
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(serve_health(stop, settings.health, health, metrics))
@@ -44,6 +46,18 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
             serving.cancel()
     if not stop.is_set():
         raise WornOut
+
+
+async def _build(stop: asyncio.Event, builder: Builder) -> Fleet | None:
+    """The engine, once its database is there; None where it is told to stop before."""
+    building, stopping = asyncio.create_task(builder.build()), asyncio.create_task(stop.wait())
+    await asyncio.wait({building, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not building.done():
+        building.cancel()
+        await asyncio.wait({building})
+        return None
+    return building.result()
 
 
 def _settle_memory() -> None:
