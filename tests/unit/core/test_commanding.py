@@ -153,7 +153,7 @@ def test_a_hook_gets_the_whole_input_although_a_marker_was_stored() -> None:
     run.claim()
     run.tell(CANCEL)
     [hook] = run.hooks
-    assert hook.input == {"truncated": True, "bytes": 31}
+    assert hook.input == {"truncated": True, "bytes": 29}
     run.claim(hook)
     assert run.get_grant().input == {"signal": "go", "timeout": 100}
 
