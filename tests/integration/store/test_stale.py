@@ -26,7 +26,7 @@ from tests.support.flows import APP, LEASE, NOW, Flows, chain, open_flows, pausi
 from tests.support.wakers import at
 
 STALE = "01J0000000000000000000000Z"
-TABLES = [
+TABLES = (
     "engines",
     "workflow_emits",
     "workflow_events",
@@ -36,7 +36,7 @@ TABLES = [
     "workflow_signals",
     "workflow_step_runs",
     "workflow_waits",
-]
+)
 
 
 @pytest.fixture
