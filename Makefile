@@ -36,7 +36,7 @@ check: $(STAMP) ## Check format, lint, types and the arrows between modules
 	$(BIN)/lint-imports --no-logo
 
 bench: $(STAMP) ## Measure steps a second, CPU and latency (docs/performance.md)
-	$(BIN)/python bench/workload.py $(ARGS)
+	$(BIN)/python -m bench.workload $(ARGS)
 
 lock: $(STAMP) ## Write requirements.lock anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet 'uv>=0.9'

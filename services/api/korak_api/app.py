@@ -132,6 +132,8 @@ class Entrance:
         query = read_query(operation.query, given)
         has_body = operation.method in ("POST", "PUT")
         body = await read_json(request, limit=self._resources.settings.api.max_body) if has_body else None
+        if operation.translate is not None:
+            body = operation.translate(request.headers, body)
         return Call(
             resources=self._resources,
             credential=credential,

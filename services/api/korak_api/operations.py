@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from korak.graphs.schemas import Schema, compile_schema
-from korak.model import JsonObject
+from korak.model import Json, JsonObject
 from korak.owners.reach import Reach
 from korak.owners.roles import Verb, is_allowed
 from korak.owners.tokens import Credential
@@ -109,3 +109,5 @@ class Operation:
     is_public: bool = False
     is_kept: bool = False
     """Whether the answer is kept for a repeat under the same Idempotency-Key."""
+    translate: Callable[[Mapping[str, str], Json], Json] | None = None
+    """Makes the body of this route from another form that it may come in."""

@@ -18,6 +18,7 @@ from korak.store import emits, instances, signals
 from korak.store.database import Session
 from korak.store.emits import Emit, Kept
 from korak.store.signals import Sending, Sent
+from korak_api.cloudevents import read_event
 from korak_api.operations import Answer, Body, Call, Operation
 
 NAME: Final[JsonObject] = {"type": "string", "minLength": 1, "maxLength": 191}
@@ -137,11 +138,12 @@ OPERATIONS: Final = (
         "POST",
         "/v1/emit",
         emit,
-        "Emit an event to every wait that it fits; it is kept for waits that come later.",
+        "Emit an event to every wait that it fits; it is kept for waits that come later. Takes CloudEvents too.",
         Verb.EVENTS_EMIT,
         "Emission",
         (202,),
         body=EMIT,
         is_kept=True,
+        translate=read_event,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from korak.model import OwnerRole
+from korak.model import JsonObject, OwnerRole
 from korak.store.database import Database, Session
 from korak.store.emits import Emit, keep, list_open
 from tests.support.apis import PURE, Api, chain, node, open_api
@@ -51,6 +51,35 @@ async def test_wt_2_a_signal_fires_the_wait_of_its_name(api: Api) -> None:
 
     assert (response.status_code, response.json()) == (202, {"delivered": True, "buffered": False})
     assert (await api.get(one)).json()["nodes"] == ["work"]
+
+
+EVENT = {"specversion": "1.0", "type": "paid", "source": "/shop", "id": "7", "data": {"order": "a"}}
+
+
+async def test_a_cloud_event_is_an_emit(api: Api) -> None:
+    """Structured or binary; source and id together make it one event, however it comes."""
+    await start(api, PAYS, order="a")
+
+    structured = await api.post("/v1/emit", EVENT, headers={"content-type": "application/cloudevents+json"})
+    attributes = {f"ce-{name}": EVENT[name] for name in ("specversion", "type", "source", "id")}
+    binary = await api.post("/v1/emit", EVENT["data"], headers=attributes)
+
+    assert structured.json() == binary.json() == {"matched": 1, "started": [], "kept": True}
+    [kept] = await api.fetch("select name, source_id, payload from workflow_emits")
+    assert tuple(kept) == ("paid", "/shop#7", {"order": "a"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "pointer"),
+    [({"source": None}, "/source"), ({"specversion": "0.3"}, "/specversion"), ({"data": [1]}, "/data")],
+)
+async def test_a_wrong_cloud_event_is_refused(shared_api: Api, changed: JsonObject, pointer: str) -> None:
+    response = await shared_api.post(
+        "/v1/emit", EVENT | changed, headers={"content-type": "application/cloudevents+json"}
+    )
+
+    assert response.status_code == 422
+    assert [error["pointer"] for error in response.json()["errors"]] == [pointer]
 
 
 async def test_wt_2_a_signal_fires_an_event_wait_of_its_name_too(api: Api) -> None:
