@@ -1,4 +1,4 @@
-"""What the hot statements cost, read from the server's own counters: HOT updates, and rows by primary key (DESIGN 5)."""
+"""What the hot statements cost, by the server's own counters: HOT updates, and rows by primary key (DESIGN 5)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ from tests.support.wakers import at
 
 INSTANCES, STEPS = 200, 5
 UPDATES = "select n_tup_upd as updates, n_tup_hot_upd as hot from pg_stat_user_tables where relname = $1"
-INDEXES = (
-    "select indexrelname as name, idx_scan as scans, idx_tup_read as read from pg_stat_user_indexes where relname = $1"
-)
-frozenset({"default"}) = frozenset({"default"})
+INDEXES = "select indexrelname as name, idx_scan, idx_tup_read from pg_stat_user_indexes where relname = $1"
 
 
 @pytest.fixture
