@@ -119,6 +119,7 @@ MESSAGES: dict[str, str] = {
     "invalid_input": "The input at {pointer} is wrong: {detail}.",
     "invalid_output": "The output at {pointer} can't be stored: {detail}.",
     "missing_value": "Nothing stands at {path}.",
+    "value_too_large": "What the values read comes to more than {limit} bytes.",
     "resume_unsupported": "{type} can't be resumed by a {kind}.",
     "authorization_denied": "Not allowed: {detail}.",
     "owner_mismatch": "The subject belongs to another owner.",

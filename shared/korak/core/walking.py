@@ -113,8 +113,7 @@ def settle_pure(draft: Draft, node: PlannedNode, step: StepRun, result: PureResu
             if node.type == "loop":
                 _set_loop(draft, node, result.loop)
             if result.ends:
-                _end(draft, step, result)
-                return None
+                return _end(draft, node, step, result)
             return complete(draft, node, step, result.outcome, result.output, patch=result.state_patch)
 
 
@@ -132,10 +131,16 @@ def park(draft: Draft, node: PlannedNode, step: StepRun, spec: WaitSpec, output:
     return failing.fail_step(draft, node, step, refused)
 
 
-def _end(draft: Draft, step: StepRun, result: Completed) -> None:
+def _end(draft: Draft, node: PlannedNode, step: StepRun, result: Completed) -> str | None:
+    """End the run, unless its result is larger than its state may be: it is kept with the run like that."""
+    limit = draft.policy.get_limit("max_state_bytes", draft.plan.settings.limits)
+    if result.result is not MISSING and (actual := size(result.result)) > limit:
+        told: JsonObject = {"pointer": "/result", "detail": f"it is {actual} bytes, {limit} at most"}
+        return failing.fail_step(draft, node, step, Raised("invalid_output", None, told, is_retryable=False))
     _close_step(draft, step, result.outcome, result.output)
     last = draft.instance.result if draft.last_output is None else draft.last_output
     complete_instance(draft, last if result.result is MISSING else result.result)
+    return None
 
 
 def _get_loop(draft: Draft, node: PlannedNode) -> LoopState | None:

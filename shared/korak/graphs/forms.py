@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from korak.graphs import instants, paths
 from korak.graphs.durations import Duration
 from korak.graphs.expressions import Expression
 from korak.graphs.paths import MISSING, MissingValue, Path, Reference, Roots, Unresolved
+from korak.graphs.room import Room
 from korak.graphs.templates import Reveal, Template
 from korak.model import Json
 
@@ -22,6 +23,7 @@ class Scope:
     roots: Roots
     secrets: Reveal | None = None
     is_strict: bool = False
+    room: Room = field(default_factory=Room)
 
 
 class Value(ABC):
@@ -35,7 +37,8 @@ class Value(ABC):
     def resolve(self, roots: Roots, *, strict: bool = False) -> Json:
         """The value now; a secret gives its reference, a missing path null, or with `strict` a MissingValue.
 
-        Raises MissingValue and ExpressionFailed from an expression, Unresolved for a base that is no date and time.
+        Raises MissingValue and ExpressionFailed from an expression, Unresolved for a base that is no date and time,
+        Oversized where what is read comes to too much.
         """
         return self.evaluate(Scope(roots, None, strict))
 
@@ -87,6 +90,7 @@ class RefValue(Value):
         """Looks the path up."""
         found = paths.lookup(self.path, scope.roots)
         if found is not MISSING:
+            scope.room.take(found)
             return found
         if self.default is not None:
             return self.default.evaluate(scope)
@@ -109,7 +113,9 @@ class CelValue(Value):
 
     def evaluate(self, scope: Scope) -> Json:
         """Evaluates it."""
-        return self.expression.evaluate(scope.roots)
+        result = self.expression.evaluate(scope.roots)
+        scope.room.take(result)
+        return result
 
     def walk(self, pointer: str) -> Iterator[Reference]:
         """The paths that it reads."""
@@ -125,7 +131,7 @@ class TemplateValue(Value):
 
     def evaluate(self, scope: Scope) -> Json:
         """Fills it."""
-        return self.template.fill(scope.roots, secrets=scope.secrets, strict=scope.is_strict)
+        return self.template.fill(scope.roots, secrets=scope.secrets, strict=scope.is_strict, room=scope.room)
 
     def walk(self, pointer: str) -> Iterator[Reference]:
         """Each of its paths; a missing one is empty text."""

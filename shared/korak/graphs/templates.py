@@ -12,6 +12,7 @@ import orjson
 from korak.errors import Issue
 from korak.graphs import paths
 from korak.graphs.paths import MISSING, Malformed, MissingValue, Path, Roots
+from korak.graphs.room import Room
 from korak.model import Json
 
 MAX_LENGTH: Final = 65536
@@ -35,12 +36,20 @@ class Template:
 
     parts: tuple[str | Path | Hole, ...]
 
-    def fill(self, roots: Roots, *, secrets: Reveal | None = None, strict: bool = False) -> str:
+    def fill(
+        self, roots: Roots, *, secrets: Reveal | None = None, strict: bool = False, room: Room | None = None
+    ) -> str:
         """The text: strings as they are, null and missing empty, other JSON compact.
 
         Without `secrets` their places stay as they are written. With `strict` a missing path is a MissingValue.
+        Raises Oversized where there is no `room` for it.
         """
-        return "".join([_fill(part, roots, secrets, strict) for part in self.parts])
+        room = room or Room()
+        texts: list[str] = []
+        for part in self.parts:
+            texts.append(_fill(part, roots, secrets, strict))
+            room.take(texts[-1])
+        return "".join(texts)
 
     def list_paths(self) -> tuple[Path, ...]:
         """The paths in it, in order."""

@@ -76,3 +76,22 @@ def check_state(run: Run, completes: bool, size: int) -> None:
     else:
         assert run.instance.failure_code == "max_state_bytes_exceeded"
         assert f"limits.max_state_bytes is {size}" in render("max_state_bytes_exceeded", run.instance.failure_params)
+
+
+@pytest.mark.parametrize(("limit", "completes"), [(6, True), (5, False)])
+def test_a_result_is_bounded_like_the_state(limit: int, completes: bool) -> None:
+    built = graph("s").trigger("manual").node("done", "end", result=ref("input.text")).edge("start", "done")
+    run = Run(built, given={"text": "four"}, policy=limited(max_state_bytes=limit))
+    assert (run.instance.status is InstanceStatus.COMPLETED) is completes
+    assert completes or (run.instance.failure_code, run.instance.failure_params) == (
+        "invalid_output",
+        {"pointer": "/result", "detail": "it is 6 bytes, 5 at most"},
+    )
+
+
+def test_a_value_that_would_come_to_gigabytes_fails_its_step() -> None:
+    text = {"template": "${input.text}" * 3_000}
+    built = graph("s").trigger("manual").node("a", "test.ok", said=text).node("done", "end")
+    run = Run(built.edge("start", "a").edge("a", "done"), given={"text": "x" * 1_000_000})
+    run.claim()
+    assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "value_too_large")

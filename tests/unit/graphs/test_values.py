@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korak.graphs.room import MOST, Oversized
 from korak.graphs.values import (
     ExpressionFailed,
     Malformed,
@@ -223,3 +224,24 @@ def test_nesting_is_bounded() -> None:
 )
 def test_a_form_is_told_by_its_keys(raw: Any, form: str | None) -> None:
     assert get_form(raw) == form
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [{"ref": "input.text"}] * 20,
+        {f"k{number}": {"ref": "input"} for number in range(20)},
+        {"template": "${input.text}" * 20},
+        {"template": "${input}" * 20},
+        [{"template": "${input.text}"}] * 20,
+        [{"cel": "input.text"}] * 20,
+        {"ref": "input.nope", "default": [{"ref": "input.text"}] * 20},
+    ],
+)
+def test_a_short_value_cannot_come_to_much(raw: Any) -> None:
+    roots = {"input": {"text": "x" * 500_000}}
+    value = compile_value(raw)
+    with pytest.raises(Oversized) as refused:
+        value.resolve(roots)
+    assert (refused.value.code, refused.value.params) == ("value_too_large", {"limit": MOST})
+    assert value.resolve({"input": {"text": "x" * 100}}) is not None
