@@ -8,10 +8,12 @@ from typing import cast
 
 from korak.graphs import paths
 from korak.graphs.paths import Reference
+from korak.graphs.values import get_form
 from korak.model import Json, JsonObject
 
 CONDITION = "#/$defs/condition"
 NODE_ID = "node-id"
+PLAIN = ("string", "integer", "number", "boolean", "array")
 SHARED = frozenset({"value", "party", "parties", "duration", "condition", "field"})
 _DEPTH = 32
 
@@ -38,6 +40,18 @@ def find_node_ids(schema: JsonObject, config: JsonObject) -> list[Place]:
     """Where the schema says that the id of a node stands (format node-id) and one is written."""
     places = (place for place, member in _walk(schema, config) if member.get("format") == NODE_ID)
     return [place for place in places if isinstance(place.value, str)]
+
+
+def find_forms_unread(schema: JsonObject, config: JsonObject) -> list[Place]:
+    """Where a value form stands though a text, a number, a flag or a list is asked for.
+
+    A pure type reads those as they are written.
+    """
+    return [
+        place
+        for place, member in _walk(schema, config)
+        if get_form(place.value) is not None and ("enum" in member or member.get("type") in PLAIN)
+    ]
 
 
 def set_aside_conditions(schema: JsonObject, config: JsonObject) -> JsonObject:

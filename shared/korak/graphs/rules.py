@@ -14,7 +14,7 @@ from korak.graphs.examining import Examined, NodeScope, list_mapped
 from korak.graphs.governing import check_retry, check_timeout
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
-from korak.graphs.references import find_conditions, find_node_ids
+from korak.graphs.references import find_conditions, find_forms_unread, find_node_ids
 from korak.graphs.schemas import Schema
 from korak.graphs.structure import LOOP
 from korak.model import Json, JsonObject
@@ -61,6 +61,10 @@ def _check_own_rules(node: Node, contract: TypeContract, examined: Examined) -> 
     if node.id not in examined.outcomes:
         detail = f"{node.type} can't tell its outcomes for this config."
         yield Issue("invalid_config", at, {"detail": detail}, node.id)
+    if contract.is_pure:
+        for place in find_forms_unread(contract.config_schema, node.config):
+            detail = "It is read when the graph is published: no value form may stand here."
+            yield Issue("invalid_config", at + place.pointer, {"detail": detail}, node.id)
     if contract.validate is None:
         return
     inputs = cast("JsonObject", (examined.inputs or {}).get("properties") or {})

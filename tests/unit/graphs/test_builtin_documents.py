@@ -76,3 +76,25 @@ def test_a_timeout_on_a_wait_has_a_hint() -> None:
 def test_types_of_later_versions_are_unknown(key: str) -> None:
     document = graph("x").trigger().node("a", key).edge("start", "a").document()
     assert [issue.code for issue in validate(document, REGISTRY).issues] == ["unknown_type"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "pointer"),
+    [
+        ("loop", {"over": [1], "max_iterations": {"ref": "input.n"}}, "/max_iterations"),
+        ("loop", {"over": [1], "max_iterations": {"literal": 3}}, "/max_iterations"),
+        ("loop", {"over": [1], "max_iterations": 3, "on_max": {"ref": "input.n"}}, "/on_max"),
+        ("wait", {"signals": ["a", "b"], "mode": {"ref": "input.n"}}, "/mode"),
+        ("wait", {"event": "e", "since": {"cel": "input.n"}}, "/since"),
+        ("wait", {"signal": "s", "correlation": {"template": "${input.n}"}}, "/correlation"),
+        ("branch", {"cases": {"ref": "input.n"}}, "/cases"),
+        ("branch", {"cases": [{"key": {"ref": "input.n"}, "if": {"cel": "true"}}]}, "/cases/0/key"),
+        ("set_field", {"field": {"ref": "input.n"}, "value": 1}, "/field"),
+        ("end", {"terminate": {"ref": "input.n"}}, "/terminate"),
+    ],
+)
+def test_what_a_pure_type_reads_as_it_is_written_is_no_value(kind: str, config: JsonObject, pointer: str) -> None:
+    """A form would be found out when the instance is there: it would fail as if somebody had edited its graph."""
+    built = graph("x").trigger().node("a", kind, config).edge("start", "a").node("done", "end")
+    issues = validate(built.document(), REGISTRY).issues
+    assert ("invalid_config", f"/nodes/1/config{pointer}") in [(issue.code, issue.pointer) for issue in issues]
