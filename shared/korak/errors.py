@@ -77,7 +77,7 @@ MESSAGES: dict[str, str] = {
     "unavailable": "{what} can't be reached now.",
     "internal": "Something went wrong here. It has been logged.",
     # publish
-    "invalid_document": "The graph is wrong in {count} places.",
+    "invalid_document": "The graph is wrong. Errors: {count}.",
     "invalid_config": "{detail}",
     "graph_too_large": "The graph is over its limit: {name} is {actual}, {limit} at most.",
     "unknown_type": "No step type {type} is known here.",

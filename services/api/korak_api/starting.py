@@ -190,7 +190,6 @@ def _open(wish: Wish, row: Any, plans: dict[int, Plan], clock: Clock) -> Opening
         version=Version(row["definition_id"], row["version_id"], row["checksum"], plan),
         owner=owner,
         input=accepted,
-        trigger_key=wish.trigger_key,
         starter=wish.starter,
         labels=wish.labels,
         priority=wish.priority,

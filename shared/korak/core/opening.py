@@ -40,7 +40,6 @@ class Opening:
     owner: Owner
     input: JsonObject
     trigger: TriggerKind = TriggerKind.MANUAL
-    trigger_key: str | None = None
     trigger_payload: JsonObject | None = None
     starter: str | None = None
     labels: tuple[str, ...] = ()
@@ -65,7 +64,6 @@ def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
         owner_id=owner.id,
         owner_scope=owner.scope,
         trigger_type=opening.trigger,
-        trigger_key=opening.trigger_key,
         trigger_payload=opening.trigger_payload,
         input=opening.input,
         definition_hash=opening.version.checksum,
