@@ -21,9 +21,10 @@ END: JsonObject = {"id": "done", "type": "end"}
 def chain_of(nodes: int) -> JsonObject:
     """So many nodes, trigger and end included, and an edge less."""
     ids = ["start", *(f"n{number}" for number in range(nodes - 2)), "done"]
-    nodes: list[Json] = [START, *({"id": name, "type": "test.open"} for name in ids[1:-1]), END]
+    inner: list[Json] = [{"id": name, "type": "test.open"} for name in ids[1:-1]]
+    listed: list[Json] = [START, *inner, END]
     edges: list[Json] = [{"from": source, "to": target} for source, target in pairwise(ids)]
-    return {"schema": "korak.graph/v1", "key": "order", "nodes": nodes, "edges": edges}
+    return {"schema": "korak.graph/v1", "key": "order", "nodes": listed, "edges": edges}
 
 
 def loop_of(rounds: int) -> JsonObject:
