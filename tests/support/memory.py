@@ -130,7 +130,7 @@ class Memory:
         return row
 
     def _look_back(self, family: Family) -> dict[int, list[Kept]]:
-        seen = {row.source_id for row in family.signals.values()}
+        seen = {(row.name, row.source_id) for row in family.signals.values()}
         kept: dict[int, list[Kept]] = {}
         for wait in family.open_waits:
             step = family.steps[wait.step_run_id]
@@ -140,7 +140,9 @@ class Memory:
             found = [
                 Kept(emit.source_id, emit.name, emit.payload, emit.created_at)
                 for emit in self.emits
-                if emit.name == wait.event_key and emit.source_id not in seen and holds.items() <= emit.payload.items()
+                if emit.name == wait.event_key
+                and (emit.name, emit.source_id) not in seen
+                and holds.items() <= emit.payload.items()
             ]
             kept.setdefault(step.id, []).extend(found[:20])
         return kept

@@ -95,7 +95,7 @@ def match_events(memory: Memory, now: datetime) -> None:
 
 def _address(memory: Memory, family: Family, emit: Emit, now: datetime) -> None:
     """An instance that has had the event, or has it lying there, doesn't get it again."""
-    if any(row.source_id == emit.source_id for row in family.signals.values()):
+    if any((row.name, row.source_id) == (emit.name, emit.source_id) for row in family.signals.values()):
         return
     for wait in family.open_waits:
         is_named = wait.kind is WaitKind.EVENT and wait.event_key == emit.name

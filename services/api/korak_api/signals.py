@@ -46,7 +46,10 @@ async def signal(call: Call) -> Answer:
         if row is None:
             raise NotFound("instance_not_found", key=ulid)
         plans = await call.resources.plans.get(Session(connection), {row["version_id"]})
+        before = await signals.get(connection, row["id"], body["id"]) if "id" in body else None
     if row["status"] in ENDED:
+        if before is not None:  # it may be what ended it: a repeat hears what became of it
+            return _tell(before)
         raise Conflict("instance_ended", status=row["status"])
     names = plans[row["version_id"]].signals
     if names is not None and body["name"] not in names:
@@ -55,7 +58,10 @@ async def signal(call: Call) -> Answer:
     sending = Sending(
         row["id"], call.owner_scope, DeliveryKind.SIGNAL, source_id, body["name"], body.get("payload", {}), call.actor
     )
-    sent = await _send(call, sending)
+    return _tell(await _send(call, sending))
+
+
+def _tell(sent: Sent) -> Answer:
     return Answer({"delivered": sent.is_taken, "buffered": sent.is_buffered}, 202)
 
 

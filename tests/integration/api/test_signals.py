@@ -132,6 +132,17 @@ async def test_a_signal_to_an_ended_instance_is_refused(api: Api) -> None:
     assert await api.fetch("select id from workflow_signals") == []
 
 
+async def test_a_repeat_of_the_signal_that_ended_the_instance_hears_what_became_of_it(api: Api) -> None:
+    one = await start(api, chain("last", node("ask", "wait", signal="go")))
+
+    answers = [await api.post(f"{one}/signal", {"name": "go", "id": "s-1"}) for _ in range(2)]
+
+    assert (await api.get(one)).json()["status"] == "completed"
+    assert [(answer.status_code, answer.json()) for answer in answers] == [
+        (202, {"delivered": True, "buffered": False})
+    ] * 2
+
+
 async def test_a_signal_that_the_graph_can_t_take_is_refused(api: Api) -> None:
     one = await start(api, ASKS)
 
@@ -193,6 +204,22 @@ async def test_an_event_reaches_every_wait_that_it_fits(api: Api, database_url: 
     for one in (*fitting, open_):
         assert (await api.get(one)).json()["nodes"] == ["work"]
     assert (await api.get(other)).json()["nodes"] == ["paid"]
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+async def test_events_of_two_names_may_have_one_id(api: Api, database_url: str, is_early: bool) -> None:
+    """As where the id is that of a payment, and each thing that happens to it is an event."""
+    mine = {"payment": 7}
+    first, second = ("authorized", "settled")
+    both = chain("both", *(node(name, "wait", event=name, match=mine) for name in (first, second)))
+    one = None if is_early else await start(api, both)
+    for name in (first, second):
+        await api.post("/v1/emit", {"name": name, "id": "pay-7", "payload": mine})
+    one = one or await start(api, both)
+    for _ in range(2):
+        await wake(api, database_url)
+
+    assert (await api.get(one)).json()["status"] == "completed"
 
 
 async def test_numbers_match_by_value(api: Api) -> None:

@@ -9,7 +9,8 @@ with fit as (
         :source_id::varchar, :sender::jsonb, :now::timestamptz
     from fit
     where not exists (
-        select from workflow_signals s where s.instance_id = fit.instance_id and s.source_id = :source_id::varchar
+        select from workflow_signals s
+        where s.instance_id = fit.instance_id and s.source_id = :source_id::varchar and s.name = :name::varchar
     )
     order by fit.instance_id, fit.id
     on conflict on constraint wsig_source_unique do nothing
