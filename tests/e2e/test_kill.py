@@ -96,7 +96,7 @@ async def test_a_step_is_lost_as_often_as_engines_die_and_is_still_tried_again(
 async def test_sigterm_lets_what_runs_end_and_leaves_the_rest_to_others(
     tmp_path: Path, database_url: str, broker_url: str | None
 ) -> None:
-    """EX-12: told to stop, an engine finishes what it runs, takes nothing new, and exits with 0."""
+    """Told to stop, an engine finishes what it runs, takes nothing new, and exits with 0."""
     async with staged(tmp_path, database_url, broker_url) as stage:
         await stage.calls.publish(chain("slow", node("work", "e2e.slow", SECONDS), node("after", "e2e.effect")))
         running = (await stage.calls.start("slow", {"seconds": 3}))["id"]
@@ -120,7 +120,7 @@ async def test_sigterm_lets_what_runs_end_and_leaves_the_rest_to_others(
 
 
 async def test_what_outlasts_the_drain_is_taken_over(tmp_path: Path, database_url: str) -> None:
-    """EX-12: the engine goes after its drain; its row is closed, so that nobody waits for its lease."""
+    """The engine goes after its drain; its row is closed, so that nobody waits for its lease."""
     settings = {"KORAK_ENGINE__LEASE": "60", "KORAK_ENGINE__DRAIN": "0.5"}
     async with staged(tmp_path, database_url, None, settings) as stage:
         await stage.calls.publish(chain("slow", node("work", "e2e.slow", SECONDS)))
