@@ -15,6 +15,7 @@ def get_policy(settings: Settings) -> Policy:
         attempts_cap=retry.cap,
         timeout=settings.engine.timeout,
         grace=settings.engine.grace,
+        poll=settings.wake.poll,
         limits={
             "max_steps": limits.max_steps,
             "max_transitions": limits.max_transitions,

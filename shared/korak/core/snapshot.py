@@ -31,6 +31,8 @@ class Policy:
     attempts_cap: int = 10
     timeout: float = 300.0
     grace: float = 30.0
+    poll: float = 900.0
+    """How often a condition is looked at where its wait doesn't say."""
     limits: Mapping[str, int] = field(default_factory=lambda: DEFAULT_LIMITS)
     walk: int = 50
     """How many nodes one decision walks before it queues the next one."""

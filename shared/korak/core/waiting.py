@@ -30,7 +30,6 @@ from korak.model import (
 )
 from korak.steps.waits import Signal, WaitItem, WaitSpec
 
-POLL = 900.0
 POLL_FLOOR = 60.0
 """Seconds between two looks at a condition: by default, and at the least."""
 
@@ -86,7 +85,7 @@ def _get_columns(draft: Draft, item: WaitItem) -> dict[str, Any]:
             columns["match_digest"] = get_digest(draft.instance.owner_scope, item.key, match)
     if item.kind is WaitKind.CONDITION:
         compile_condition(item.condition)
-        poll = POLL if item.poll is None else _count_seconds(draft, item.poll)
+        poll = draft.policy.poll if item.poll is None else _count_seconds(draft, item.poll)
         columns |= {"condition": item.condition, "poll_seconds": max(POLL_FLOOR, poll)}
         columns["due_at"] = draft.now + timedelta(seconds=max(POLL_FLOOR, poll))
     if item.due is not None:
@@ -206,7 +205,7 @@ def _look_at_condition(draft: Draft, step: StepRun, wait: Wait) -> Signal | None
     if compile_condition(wait.condition).holds(roots):
         signal = Signal(SignalKind.CONDITION, outcome=wait.outcome, wait=wait.id, at=draft.now)
         return _close(draft, step, wait, signal)
-    wait.due_at, wait.sent_at = draft.now + timedelta(seconds=wait.poll_seconds or POLL), None
+    wait.due_at, wait.sent_at = draft.now + timedelta(seconds=wait.poll_seconds or draft.policy.poll), None
     return None
 
 

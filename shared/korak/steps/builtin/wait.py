@@ -19,8 +19,6 @@ from korak.steps.results import NEXT, Outcome
 from korak.steps.waits import TIMED_OUT, Mode, Signal, WaitSpec
 
 FORMS = ("event", "signal", "signals", "condition", "for", "until")
-POLL: Final = timedelta(minutes=15)
-"""How often a condition is looked at where nothing is said."""
 POLL_FLOOR: Final = timedelta(minutes=1)
 MAX_NAME: Final = 191
 
@@ -157,7 +155,7 @@ def _name(name: Json, pointer: str) -> str:
 
 
 def _poll(program: Waiting, entry: Entry) -> WaitSpec:
-    poll: Json = POLL.total_seconds()
+    poll: Json = None
     if program.poll is not None:
         given = program.poll.resolve(entry.roots)
         poll = moments.at_least(given, POLL_FLOOR, pointer="/poll", now=entry.now, timezone=entry.timezone)
