@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import structlog
 
+from korak.errors import TransientError
+
 R = TypeVar("R")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -49,8 +51,8 @@ async def run_every(
 ) -> None:
     """Call `run_once` until `stop` is set, with the pause that `pause` reads from its answer; `wake` cuts it short.
 
-    An error is logged, told to `on_error` and followed by a back-off, which only `stop` cuts short. It never ends the
-    loop.
+    An error is logged, one that passes by itself without its trace, told to `on_error` and followed by a back-off,
+    which only `stop` cuts short. It never ends the loop.
     """
     failures = 0
     events = (stop,) if wake is None else (stop, wake)
@@ -62,9 +64,16 @@ async def run_every(
             failures = 0
         except Exception as error:
             failures += 1
-            log.exception("loop_failed", duty=getattr(run_once, "__qualname__", repr(run_once)), failures=failures)
+            _tell(getattr(run_once, "__qualname__", repr(run_once)), error, failures)
             if on_error is not None:
                 on_error(error)
             await wait(backoff.after(failures), stop)
         else:
             await wait(max(0.0, seconds), *events)
+
+
+def _tell(duty: str, error: Exception, failures: int) -> None:
+    if isinstance(error, TransientError):
+        log.warning("loop_interrupted", duty=duty, failures=failures, why=error.message)
+    else:
+        log.error("loop_failed", duty=duty, failures=failures, exc_info=error)

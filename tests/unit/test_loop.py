@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from korak import loop
+from korak.errors import TransientError
 from korak.loop import Backoff
 from tests.support import eventually
 
@@ -97,6 +99,27 @@ async def test_no_error_ends_the_loop() -> None:
     )
     assert duty.rounds == 6
     assert errors == ["round 1", "round 2", "round 3", "round 4"]
+
+
+@pytest.mark.parametrize(
+    ("error", "event", "level"),
+    [
+        (RuntimeError("x"), "loop_failed", "error"),
+        (TransientError("database_unavailable"), "loop_interrupted", "warning"),
+    ],
+)
+async def test_what_passes_by_itself_is_told_without_its_trace(error: Exception, event: str, level: str) -> None:
+    stop = asyncio.Event()
+
+    async def fail() -> None:
+        stop.set()
+        raise error
+
+    with capture_logs() as told:
+        await loop.run_every(stop, fail, lambda _: LONG, backoff=QUICK)
+
+    assert [(each["event"], each["log_level"]) for each in told] == [(event, level)]
+    assert ("exc_info" in told[0]) is (level == "error")
 
 
 async def test_a_pause_that_cannot_be_read_is_an_error_like_any_other() -> None:
