@@ -21,6 +21,7 @@ TAIL = 6_000
 """Characters of a log that are shown where a test has failed."""
 
 QUICK = {
+    "KORAK_DATABASE__POOL": "4",
     "KORAK_ENGINE__LEASE": "3",
     "KORAK_ENGINE__GRACE": "2",
     "KORAK_ENGINE__REQUEUE_AFTER": "2",
@@ -28,7 +29,7 @@ QUICK = {
     "KORAK_RETRY__BACKOFF": "0.2,0.5,1",
     "KORAK_WAKE__INTERVAL": "0.2",
 }
-"""Settings under which a loss is mended within seconds, and not within minutes."""
+"""Settings under which a loss is mended within seconds, and a server's hundred connections serve several fleets."""
 
 
 @dataclass(eq=False)

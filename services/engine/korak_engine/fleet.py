@@ -120,7 +120,7 @@ class Builder:
                 is_set = True
             except TransientError as error:
                 failures += 1
-                log.warning("the engine waits for its database: %s", error.message)
+                log.warning("the engine waits for its database: %s (%s)", error.message, error.__cause__)
                 await wait(backoff.after(failures))
 
     async def _enter_handlers(self, registry: Registry) -> Handlers:
