@@ -22,6 +22,7 @@ from korak.core.snapshot import Claimant
 from korak.steps.results import Complete
 from korak.store import emits
 from korak.store.database import Session
+from korak.store.loading import lock
 from korak.store.statements import get_statement
 from korak.store.transacting import Answer, Ask
 from tests.support import eventually
@@ -33,7 +34,6 @@ BLOCKED = (
     "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     " and application_name = $1"
 )
-HOLD = "select 1 from workflow_instances where id = any($1) order by id for no key update"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def rival(database_url: str) -> AsyncIterator[Flows]:
 async def holding(flows: Flows, *instances: int) -> AsyncIterator[None]:
     """Somebody holds these instances, as a record does."""
     async with flows.database.transaction() as connection:
-        await connection.execute(HOLD, list(instances))
+        assert await lock(Session(connection), instances) == set(instances)
         yield
 
 
@@ -197,8 +197,7 @@ async def test_lk_1_two_batches_that_name_instances_in_opposite_order_take_turns
         asks = [Ask(instance, CancelAsked()) for instance in instances]
         return asyncio.create_task(by.transactor.answer(asks, NOW, patience=PATIENCE))
 
-    async with flows.database.transaction() as holder:
-        await holder.execute(HOLD, [middle])
+    async with holding(flows, middle):
         first = cancel(flows, low, middle, high)
         await wait_for_blocked(flows, 1)
         second = cancel(rival, high, middle, low)
@@ -259,7 +258,7 @@ async def test_a_waker_passes_over_what_a_record_writes(flows: Flows, rival: Flo
     """The other way round: the record has written the step and the wait, and the waker doesn't wait for them."""
     [instance] = await flows.start(await flows.publish(chain(pausing(), work())))
     async with flows.database.transaction() as record:
-        await record.execute(HOLD, [instance])
+        await lock(Session(record), [instance])
         await record.execute("update workflow_waits set fired_at = null where instance_id = $1", instance)
         async with rival.database.transaction() as connection:
             look = Session(connection).fetch("waits_due", now=at(3600), count=10, is_condition=False)
