@@ -46,11 +46,11 @@ async def count(
 
 
 async def _lock(runner: Runner, keys: set[str], now: datetime) -> dict[str, tuple[int, Window]]:
-    rows = await runner.fetch("rates_lock", keys=sorted(keys))
-    missing = keys - {row["key"] for row in rows}
+    """Open what is missing before any is locked: whoever waits for another's new counter holds no old one."""
+    missing = keys - {row["key"] for row in await runner.fetch("rates_find", keys=sorted(keys))}
     if missing:
         await runner.fetch("rates_open", wanted=[(key,) for key in sorted(missing)])
-        rows = await runner.fetch("rates_lock", keys=sorted(keys))
+    rows = await runner.fetch("rates_lock", keys=sorted(keys))
     windows = {row["key"]: (row["id"], Window(list(row["counters"]), row["counted_at"])) for row in rows}
     for _, window in windows.values():
         window.advance(now)

@@ -16,7 +16,7 @@ from ulid import ULID
 
 from korak.core.changes import Changes
 from korak.core.facts import CancelAsked, Claimed, Fact, Finished
-from korak.core.opening import Opening
+from korak.core.opening import Opening, Version
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant
 from korak.steps.results import Complete
@@ -328,3 +328,22 @@ async def test_id_3_starts_under_the_same_keys_in_opposite_order_take_turns(flow
         second = asyncio.create_task(start(rival, keys[::-1]))
         await wait_for_blocked(flows, 2)
     assert sorted([await first, await second]) == [[False] * 3, [True] * 3]
+
+
+async def test_who_waits_for_another_s_new_counter_holds_no_old_one(flows: Flows, rival: Flows) -> None:
+    old, new = [await flows.publish(chain(work()), key=key) for key in ("old", "new")]
+    limits = {version.definition_id: 100 for version in (old, new)}
+
+    async def start(by: Flows, *versions: Version) -> int:
+        openings = [Opening(str(ULID()), version, APP, {}) for version in versions]
+        async with by.database.transaction() as connection:
+            batch = await by.starter.start(Session(connection), openings, NOW, limits=limits)
+        return sum(each.is_created for each in batch.starts)
+
+    assert await start(flows, old) == 1
+    async with undoing(rival) as third:
+        await third.fetch("rates_open", wanted=[(f"definition:{new.definition_id}",)])
+        both = asyncio.create_task(start(flows, old, new))
+        await wait_for_blocked(flows, 1)
+        assert await asyncio.wait_for(start(rival, old), PATIENCE) == 1
+    assert await both == 2
