@@ -21,7 +21,7 @@ from korak.owners.tokens import Credential
 from korak.serving import get_routes
 from korak_api import idempotency, openapi, problems
 from korak_api.operations import Answer, Call, Operation
-from korak_api.parameters import read_query
+from korak_api.parameters import read_query, refuse
 from korak_api.requests import check_body, read_json
 from korak_api.resources import Resources
 from korak_api.routes import OPERATIONS
@@ -34,6 +34,7 @@ MAX_NAME: Final = 191
 
 JSON: Final = "application/json"
 ACT_AS: Final = "Korak-Act-As"
+SINGLE: Final = ("Authorization", "Korak-Owner", "Idempotency-Key", "If-Match")
 UNKNOWN: Final = "unknown"
 """The label of requests to addresses that aren't there."""
 
@@ -120,6 +121,7 @@ class Entrance:
     async def _open(self, request: Request, operation: Operation) -> Call:
         """Read and allow a request: who asks comes first, so that nobody else costs more than that."""
         credential, reach = NOBODY, Reach(APPLICATION)
+        _check_headers(request)
         if not operation.is_public:
             credential = await self._resources.credentials.identify(request.headers.get("authorization"))
             reach = get_reach(credential, request.headers.get("korak-owner"))
@@ -144,6 +146,13 @@ class Entrance:
             body=check_body(operation.body, body),
             now=self._resources.clock.now(),
         )
+
+
+def _check_headers(request: Request) -> None:
+    """Headers that say who asks, for whom, or for what once, stand once: a proxy may have read the other one."""
+    for name in SINGLE:
+        if len(request.headers.getlist(name)) > 1:
+            raise refuse(name, "the header may stand once")
 
 
 def _check_names(request: Request) -> None:

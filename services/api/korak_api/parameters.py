@@ -17,6 +17,8 @@ from korak.model import JsonObject
 
 Kind: TypeAlias = Literal["text", "time", "count", "seconds", "flag"]
 MAX_TEXT: Final = 512
+MAX_VALUES: Final = 100
+"""How often a parameter may be repeated at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Parameter:
         """Its value; a list where it may be repeated. Raises Invalid (`invalid_parameter`)."""
         if not self.is_list and len(given) > 1:
             raise refuse(self.name, "it may stand once")
+        if len(given) > MAX_VALUES:
+            raise refuse(self.name, f"it may stand {MAX_VALUES} times at most")
         values = [self._read_one(text) for text in given]
         return values if self.is_list else values[0]
 
@@ -52,7 +56,7 @@ class Parameter:
         if self.choices:
             schema["enum"] = list(self.choices)
         if self.is_list:
-            schema = {"type": "array", "items": schema}
+            schema = {"type": "array", "items": schema, "maxItems": MAX_VALUES}
         return {"name": self.name, "in": "query", "description": self.description, "schema": schema}
 
 

@@ -91,6 +91,18 @@ async def test_json_by_any_name_is_read(shared_api: Api, kind: str) -> None:
     assert response.status_code == 422
 
 
+@pytest.mark.parametrize("name", ["Authorization", "Korak-Owner", "Idempotency-Key", "If-Match"])
+async def test_a_header_that_decides_stands_once(shared_api: Api, name: str) -> None:
+    """Which of two counts is read differently by those in between."""
+    given = [("Authorization", f"Bearer {shared_api.admin}"), (name, "team:1"), (name, "team:2")]
+
+    response = await shared_api.client.post("/v1/emit", json={"name": "twice"}, headers=given)
+
+    assert is_problem(response, 422, "invalid_parameter")
+    assert response.json()["params"]["name"] == name
+    assert await shared_api.fetch("select id from workflow_emits where name = 'twice'") == []
+
+
 async def test_an_unknown_address_and_a_wrong_method_are_told(shared_api: Api) -> None:
     assert is_problem(await shared_api.get("/v2/instances"), 404, "route_not_found")
     assert is_problem(await shared_api.get("/v1/instances/"), 404, "route_not_found")

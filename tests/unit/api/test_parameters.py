@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korak.errors import Invalid
-from korak_api.parameters import Kind, Page, Parameter, make_page, read_page, read_query
+from korak_api.parameters import MAX_VALUES, Kind, Page, Parameter, make_page, read_page, read_query
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,14 @@ def test_a_parameter_stands_once_unless_it_is_a_list() -> None:
         Parameter("x", "").read(["a", "b"])
     with pytest.raises(Invalid):
         Parameter("x", "", choices=("a",), is_list=True).read(["a", "b"])
+
+
+def test_a_list_has_its_bound() -> None:
+    parameter = Parameter("label", "", is_list=True)
+    assert len(parameter.read(["a"] * MAX_VALUES)) == MAX_VALUES
+    with pytest.raises(Invalid) as refused:
+        parameter.read(["a"] * (MAX_VALUES + 1))
+    assert refused.value.code == "invalid_parameter"
 
 
 def test_an_unknown_parameter_is_refused_by_name() -> None:

@@ -290,6 +290,7 @@ async def test_an_address_that_takes_no_connection_gives_way_to_the_next() -> No
         ({"url": {"ref": "input.no"}}, "/url"),
         ({"url": "http://"}, "/url"),
         ({"url": "http://a:99999/"}, "/url"),
+        ({"url": "http://xn--/"}, "/url"),
         ({"url": "http://a\r\nx: y/"}, "/url"),
         ({"url": "U", "headers": {"X-A": "b\r\nX-C: d"}}, "/headers/X-A"),
         ({"url": "U", "headers": {"X-A": "b\nX-C: d"}}, "/headers/X-A"),

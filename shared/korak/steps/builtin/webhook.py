@@ -137,7 +137,7 @@ class Webhook(StepType):
             try:
                 request = client.build_request(call.method, call.url, headers=dict(call.headers), content=call.content)
                 response = await client.send(request, stream=True)
-            except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):  # the last for a wrong xn-- name
                 raise StepFailed("invalid_input", pointer="/url", detail="it can't be called") from None
             try:
                 return await _read(response)
