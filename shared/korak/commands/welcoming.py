@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,11 +88,16 @@ def draw(running: stack.Running, found: Sequence[Published]) -> RenderableType:
 def _suggest(found: Sequence[Published]) -> Text:
     """Commands that work right now, from a second terminal."""
     first = next((each for each in found if each.result is not Result.REFUSED), None)
-    start = "korak publish my-graph.json"
+    start = "publish my-graph.json"
     if first is not None:
-        start = f"korak start {first.key} --input '{orjson.dumps(sample_input(first.file)).decode()}'"
-    lines = [start, "korak list", "korak show INSTANCE", "korak --help"]
+        start = f"start {first.key} --input '{orjson.dumps(sample_input(first.file)).decode()}'"
+    lines = [f"{get_command()} {rest}" for rest in (start, "list", "show INSTANCE", "--help")]
     return Text("\n".join(["In another terminal:", *(f"  {line}" for line in lines)]), "dim")
+
+
+def get_command() -> str:
+    """How the command is called from a terminal in this directory: by its name where the shell finds it."""
+    return "korak" if shutil.which("korak") else sys.argv[0]
 
 
 def sample_input(file: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 
 from korak.commands.publishing import list_graphs
 from korak.commands.reading import read_json
-from korak.commands.welcoming import sample_input
+from korak.commands.welcoming import get_command, sample_input
 from tests.support.servers import ROOT
 
 GRAPH = b'{"schema": "korak.graph/v1", "key": "x"}'
@@ -36,6 +36,15 @@ def test_graphs_are_found_by_what_they_say_they_are(tmp_path: Path) -> None:
         "deep/b.json",
     ]
     assert list(list_graphs(tmp_path / "package.json")) == [tmp_path / "package.json"]
+
+
+def test_the_command_is_suggested_as_this_shell_would_find_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`make run` calls it in `.venv/bin`, where the next terminal has no `korak` on its path."""
+    monkeypatch.setattr("sys.argv", [".venv/bin/korak", "dev"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert get_command() == ".venv/bin/korak"
+    (tmp_path / "korak").touch(mode=0o755)
+    assert get_command() == "korak"
 
 
 def test_the_shop_can_be_started_as_it_is_suggested() -> None:
