@@ -18,7 +18,7 @@ from korak.broker.messages import Message, encode, encode_ended, pack
 from korak.broker.port import DEAD
 
 GATHER: Final = 0.001
-"""Seconds for which what is sent waits for more."""
+"""Seconds between two flushes of one lane: what is sent meanwhile goes together, what comes alone goes at once."""
 
 IN_FLIGHT: Final = 500
 """How many messages are published before their confirms are awaited."""
@@ -43,8 +43,8 @@ class Publisher:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._messages: Gathering[_Lane, Message] = Gathering(self._flush, delay=GATHER)
-        self._ulids: Gathering[None, str] = Gathering(self._flush_ended, delay=GATHER)
+        self._messages: Gathering[_Lane, Message] = Gathering(self._flush, spacing=GATHER)
+        self._ulids: Gathering[None, str] = Gathering(self._flush_ended, spacing=GATHER)
         self._opening = asyncio.Lock()
         self._session: Session | None = None
         self._channel: AbstractChannel | None = None

@@ -24,7 +24,7 @@ class Room:
     __slots__ = ("left",)
 
     def __init__(self, left: int = MOST) -> None:
-        self.left = left
+        self.left: int = left
 
     def take(self, value: Any) -> None:
         """Make room for one more value. Raises Oversized, having looked at no more than there was room for and this."""
