@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
@@ -25,7 +25,7 @@ SHORTEST = 4
 """Values shorter than this aren't hidden: they would blank half of every line."""
 
 _PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+(@)")
-_hidden: ContextVar[tuple[str, ...]] = ContextVar("korak_hidden", default=())
+_hidden: ContextVar[tuple[Collection[str], ...]] = ContextVar("korak_hidden", default=())
 
 
 def configure(settings: Logs, stream: TextIO | None = None) -> None:
@@ -70,10 +70,9 @@ def about(**fields: str | int | None) -> Any:
 
 
 @contextmanager
-def hiding(values: Iterable[str]) -> Iterator[None]:
-    """A context in which no line shows one of the values: the secrets that an attempt was given."""
-    new = {value for value in values if len(value) >= SHORTEST}
-    token = _hidden.set(tuple(sorted({*_hidden.get(), *new}, key=len, reverse=True)))
+def hiding(values: Collection[str]) -> Iterator[None]:
+    """A context in which no line shows one of the values: the secrets that an attempt was given, or is given yet."""
+    token = _hidden.set((*_hidden.get(), values))
     try:
         yield
     finally:
@@ -82,7 +81,8 @@ def hiding(values: Iterable[str]) -> Iterator[None]:
 
 def scrub(text: str) -> str:
     """The text without the values that are hidden here, and without passwords in addresses."""
-    for value in _hidden.get():
+    known = {value for values in _hidden.get() for value in tuple(values) if len(value) >= SHORTEST}
+    for value in sorted(known, key=len, reverse=True):
         text = text.replace(value, MASK)
     return _PASSWORD.sub(rf"\1{MASK}\2", text) if "://" in text else text
 

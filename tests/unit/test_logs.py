@@ -90,6 +90,14 @@ def test_a_hidden_value_shows_nowhere_in_the_context(stream: io.StringIO) -> Non
     assert "RuntimeError" in stream.getvalue()
 
 
+def test_a_value_is_hidden_from_when_it_is_known() -> None:
+    known: set[str] = set()
+    with logs.hiding(known):
+        assert logs.scrub("hunter2") == "hunter2"
+        known.add("hunter2")
+        assert logs.scrub("hunter2") == "***"
+
+
 def test_contexts_that_hide_may_be_nested(stream: io.StringIO) -> None:
     with logs.hiding(["outer-secret"]):
         with logs.hiding(["inner-secret"]):

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self, assert_never, cast
+from typing import Any, Final, Self, assert_never, cast
 
-from korak import config
+from korak import config, logs
 from korak.clock import Clock
 from korak.core.facts import HandlerResult, Raised
 from korak.errors import TransientError
@@ -124,7 +124,7 @@ class Handlers:
         try:
             attempt = self._prepare(work, revealed)
             limit = attempt.limit
-            with context.within(get_owner(work)):
+            with context.within(get_owner(work)), logs.hiding(revealed), _told_of(work):
                 result = await self._run(attempt)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and self._is_given_up(work):
@@ -213,6 +213,12 @@ class Handlers:
         except asyncio.CancelledError:
             if self._is_given_up(work):
                 raise
+
+
+def _told_of(work: Work) -> Any:
+    """A context in which every line says whose it is."""
+    step, instance = work.step, work.snapshot.instance
+    return logs.about(instance=instance.ulid, node=step.node_id, attempt=step.ulid, owner=instance.owner_scope)
 
 
 class _Turn:

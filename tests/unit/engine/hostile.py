@@ -9,6 +9,9 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+from structlog.contextvars import get_contextvars
+
+from korak import logs
 from korak.errors import StepFailed, StepRetry
 from korak.owners.context import get_owner
 from korak.steps.contract import (
@@ -117,6 +120,16 @@ async def tells_in_output(ctx: StepContext, key: Secret) -> Outcome:
 @step("test.tells_in_failure")
 async def tells_in_failure(ctx: StepContext, key: Secret) -> dict[str, Any]:
     raise StepFailed(f"bad_{key}", f"no {key}", key=key)
+
+
+@step("test.logs")
+async def says_in_logs(ctx: StepContext, key: Secret) -> dict[str, Any]:
+    return {"line": logs.scrub(f"the key is {key}"), **get_contextvars()}
+
+
+@step("test.threaded_logs")
+def says_in_logs_of_a_thread(ctx: BlockingContext, key: Secret) -> dict[str, Any]:
+    return {"line": logs.scrub(f"the key is {key}"), **get_contextvars()}
 
 
 @step("test.threaded")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from korak import logs
 from korak.clock import ManualClock
 from korak.core.facts import Raised
 from korak.errors import TransientError
@@ -210,6 +211,16 @@ async def test_no_secret_that_a_handler_has_seen_is_left_in_what_it_comes_to(ben
 
     assert SECRET not in repr(result)
     assert "[secret]" in repr(result)
+
+
+@pytest.mark.parametrize("given", [hostile.says_in_logs, hostile.says_in_logs_of_a_thread])
+async def test_the_lines_of_a_handler_say_whose_they_are_and_show_no_secret(bench: Bench, given: Any) -> None:
+    result = await bench.run(given, config={"key": {"secret": "api"}})
+
+    assert isinstance(result, Complete)
+    assert result.output["line"] == f"the key is {logs.MASK}"
+    assert result.output.keys() == {"line", "instance", "node", "attempt", "owner"}
+    assert logs.scrub(SECRET) == SECRET
 
 
 async def test_a_secret_that_is_not_there_fails_the_step_for_good(bench: Bench) -> None:
