@@ -31,6 +31,14 @@ class Room:
         if isinstance(value, str):
             self.left -= len(value)
         elif isinstance(value, dict | list):
-            self.left -= len(orjson.dumps(value))
+            self.left -= _measure(value)
         if self.left < 0:
             raise Oversized(limit=MOST)
+
+
+def _measure(value: Any) -> int:
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        # What isn't JSON that can be stored is refused where it would be stored, with its place.
+        return 0

@@ -93,7 +93,7 @@ def _get_change(changes: Changes) -> tuple[Any, ...]:
         instance.status,
         None if instance.state is before.state else instance.state,
         None if instance.walk is before.walk else instance.walk,
-        None if instance.result is before.result else instance.result,
+        instance.result if instance.is_ended or instance.result is not before.result else None,
         instance.steps_count,
         instance.transitions_count,
         instance.next_seq,

@@ -6,7 +6,7 @@ with moved as (
         status = change.status,
         state = coalesce(change.state, i.state),
         walk = coalesce(change.walk, i.walk),
-        result = coalesce(change.result, i.result),
+        result = case when change.ended_at is null then coalesce(change.result, i.result) else change.result end,
         steps_count = change.steps_count,
         transitions_count = change.transitions_count,
         next_seq = change.next_seq,
