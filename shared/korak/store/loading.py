@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from korak.core.counters import PAGE, SMALL
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Instance, StepRun, Wait
+from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
-from korak.model import JsonObject, StepStatus
+from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -48,6 +49,7 @@ class Loader:
         for row in await runner.fetch("signals_load", ids=ids):
             delivery = read(Delivery, row)
             snapshots[delivery.instance_id].deliveries.append(delivery)
+        await _load_scopes(runner, ids, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
         return snapshots
@@ -63,8 +65,25 @@ async def _load_steps(
             snapshot.steps[step.id] = step
         elif step.status is StepStatus.CANCELLED:
             snapshot.cancelled[step.id] = step
-        elif step.status is StepStatus.FAILED and _is_newer(step, snapshot.failed):
+        elif step.status is StepStatus.FAILED and step.scope_id is None and _is_newer(step, snapshot.failed):
             snapshot.failed = step
+        if step.scope_id is not None and is_halted(snapshot.instance, step):
+            snapshot.halted[step.scope_id] = step
+
+
+def is_halted(instance: Instance, step: StepRun) -> bool:
+    """Whether a body of a failed run stood at this attempt, the newest of its visit, as it ended."""
+    is_unfinished = step.status in (StepStatus.FAILED, StepStatus.CANCELLED) and step.outcome is None
+    return is_unfinished and step.role is StepRole.STEP and instance.status is InstanceStatus.FAILED
+
+
+async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[int, Snapshot]) -> None:
+    """Only instances whose graph has containers have any."""
+    if not any(snapshot.plan.has_containers for snapshot in snapshots.values()):
+        return
+    for row in await runner.fetch("scopes_load", ids=ids, small=SMALL, page=PAGE):
+        scope = read(Scope, row)
+        snapshots[scope.instance_id].scopes[scope.id] = scope
 
 
 def _is_newer(step: StepRun, other: StepRun | None) -> bool:
@@ -73,7 +92,13 @@ def _is_newer(step: StepRun, other: StepRun | None) -> bool:
 
 
 async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:
-    for row in await runner.fetch("ended_load", ids=list(snapshots)):
+    scopes = [
+        scope.id
+        for snapshot in snapshots.values()
+        for scope in snapshot.scopes.values()
+        if scope.status is ScopeStatus.RUNNING or scope.id in snapshot.halted
+    ]
+    for row in await runner.fetch("ended_load", ids=list(snapshots), scopes=scopes):
         snapshots[row["instance_id"]].ended[(row["scope_id"], row["node_id"])] = _get_ended(row)
 
 
