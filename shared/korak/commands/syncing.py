@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from korak.chains.loading import Loaded, load_chains
 from korak.commands import publishing
 from korak.commands.calling import Caller, Refusal, open_caller
 from korak.commands.publishing import Result
 from korak.commands.running import read_settings
 from korak.commands.screen import get_screen
 from korak.errors import Invalid, SettingsError
+
+if TYPE_CHECKING:
+    from korak.chains.loading import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ def register(app: typer.Typer) -> None:
         owner: Annotated[str | None, typer.Option(help="Whose they are, as type:id.")] = None,
     ) -> None:
         """Publish the chains of this code; one that is published as it stands is left alone."""
-        settings = read_settings()
-        loaded = load_chains(tuple(chains.split(",")) if chains else settings.chains)
+        settings = read_settings(chains=chains)
+        loaded = load(settings.chains)
         if not loaded:
             raise SettingsError(message="There is no chain here: name their modules in KORAK_CHAINS or --chains.")
         found = sync_chains(open_caller(owner), loaded)
@@ -57,12 +60,19 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
-def sync_chains(caller: Caller, loaded: list[Loaded]) -> list[Synced]:
+def load(modules: Sequence[str]) -> list[Loaded]:
+    """The chains of these modules, and of installed packages."""
+    from korak.chains.loading import load_chains
+
+    return load_chains(modules)
+
+
+def sync_chains(caller: Caller, loaded: Sequence[Loaded]) -> list[Synced]:
     """Publish each chain, unless its definition's published version is the same."""
     return [_sync(caller, each) for each in loaded]
 
 
-def draw(found: list[Synced]) -> RenderableType:
+def draw(found: Sequence[Synced]) -> RenderableType:
     """A line a chain, and below it why it was refused."""
     return Group(*(line for each in found for line in _draw(each)))
 
