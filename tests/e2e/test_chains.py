@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
 
 EDITED = """
 from korak import chain
-from pipeline.report import collect, publish, total
+from pipeline.report import collect, rank, total
 
-report = chain("report").then(collect).then(total)
+report = chain("report").for_each("regions", collect, reducer=rank).then(total)
 bad = chain("bad").wait_for_signal("a").then("nobody.has_this")
 """
 
@@ -52,9 +52,9 @@ def await_review(dev: Dev, instance: str, drafts: int) -> None:
 
 
 def test_a_report_is_drafted_until_it_is_approved(tmp_path: Path, database_url: str) -> None:
-    """T-MODEL-1, T-SIG-7, T-REP-5, T-DELAY-2 with real processes"""
+    """T-MODEL-1, T-PAR-1, T-FE-1, T-FE-6, T-SIG-7, T-REP-5, T-DELAY-2 with real processes"""
     with start_dev(tmp_path, "--chains", "pipeline.report", KORAK_DATABASE__URL=database_url) as dev:
-        instance = dev.start("report", {"region": "north"})
+        instance = dev.start("report", {"regions": ["south", "north"]})
         await_review(dev, instance, 1)
         call(dev, "signal", instance, "rejected", "--payload", '{"note": "the fair is missing"}')
         await_review(dev, instance, 2)
@@ -65,23 +65,26 @@ def test_a_report_is_drafted_until_it_is_approved(tmp_path: Path, database_url: 
         result = ended["result"]
         published_at = result.pop("published_at")
         assert published_at > ended["started_at"]
+        sales = result.pop("sales")
+        assert (sales["total"], sales["succeeded"], sales["failed"]) == (2, 2, 0)
         assert result == {
-            "region": "north",
-            "sales": [120, 80, 95],
-            "total": 295,
-            "text": "north: 295 sold this week. Note: the fair is missing.",
+            "regions": ["south", "north"],
+            "ranking": [{"region": "north", "sold": 295}, {"region": "south", "sold": 100}],
+            "total": 395,
+            "headline": "North is ahead",
+            "text": "North is ahead. 395 sold this week. Note: the fair is missing.",
             "drafts": 2,
             "note": "the fair is missing",
             "decision_outcome": "approved",
             "decision_signal": "approved",
         }
-        assert dev.finish(dev.start("report", {"region": "east"}))["status"] == "failed"
+        assert dev.finish(dev.start("report", {"regions": ["east"]}))["status"] == "failed"
 
 
 def test_chains_are_published_once(tmp_path: Path, database_url: str) -> None:
     """T-MODEL-2, T-GUARD-8"""
     with start_dev(tmp_path, "--chains", "pipeline.report", KORAK_DATABASE__URL=database_url) as dev:
-        begun = dev.start("report", {"region": "south"})
+        begun = dev.start("report", {"regions": ["south"]})
         await_review(dev, begun, 1)
         [told] = call(dev, "sync", "--chains", "pipeline.report")
         assert (told["key"], told["version"], told["result"]) == ("report", 1, "unchanged")
@@ -93,4 +96,4 @@ def test_chains_are_published_once(tmp_path: Path, database_url: str) -> None:
         assert call(dev, "sync", code=2) is None
         call(dev, "signal", begun, "approved")
         assert "published_at" in dev.finish(begun)["result"]
-        assert dev.finish(dev.start("report", {"region": "south"}))["result"]["total"] == 100
+        assert dev.finish(dev.start("report", {"regions": ["south"]}))["result"]["total"] == 100

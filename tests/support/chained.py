@@ -7,6 +7,7 @@ from typing import Any
 from korak.chains import Chain
 from korak.core.snapshot import Policy
 from korak.model import JsonObject, StepStatus
+from tests.support.bodies import list_ready, work
 from tests.support.plans import plan_of, registry
 from tests.support.runs import Run
 
@@ -23,11 +24,12 @@ def run(built: Chain, payload: JsonObject | None = None, *, policy: Policy | Non
 def go_on(begun: Run) -> Run:
     """The same run, as far as its handlers can take it; the pauses between attempts pass by themselves."""
     while begun.live:
-        if begun.step.status is StepStatus.WAITING:
-            break
-        if begun.step.ready_at is None:
+        if ready := list_ready(begun):
+            work(begun, ready[0])
+        elif any(step.status is StepStatus.QUEUED for step in begun.live):
             begun.pass_time(10_000)
-        begun.work()
+        else:
+            break
     return begun
 
 

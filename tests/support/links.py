@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from korak import Outcome, Retry, StepRetry, StepType, step
+from korak import Condition, Outcome, Retry, Secret, StepFailed, StepRetry, StepType, step
 from korak.model import JsonObject
 
 
@@ -54,6 +54,18 @@ def gather(ctx: Any, results: list[Any]) -> dict[str, Any]:
     return {"gathered": len(results)}
 
 
+def pick(ctx: Any, results: list[Any]) -> dict[str, Any]:
+    """Jump to the end where there is nothing."""
+    return {"picked": len(results), "_next_step": None if results else "last"}
+
+
+def refuse_even(ctx: Any, item: int) -> dict[str, Any]:
+    """Score an odd item."""
+    if item % 2 == 0:
+        raise StepFailed("links.even", "not odd")
+    return {"odd": item}
+
+
 def greet(ctx: Any, name: str) -> dict[str, Any]:
     """Greet by a name."""
     return {"greeting": f"hello {name}"}
@@ -87,6 +99,12 @@ def slow(ctx: Any) -> dict[str, Any]:
 def fork(ctx: Any) -> Outcome:
     """Leave by one of two ways."""
     return Outcome("right", {"way": "right"})
+
+
+@step("links.charge")
+def charge(ctx: Any, token: Secret, only: Condition = None) -> dict[str, Any]:
+    """Charge with a secret."""
+    return {"charged": bool(token)}
 
 
 @step("links.strange")

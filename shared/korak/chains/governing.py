@@ -66,6 +66,11 @@ class Governed:
         self._limits["max_transitions"] = _read_limit("max_transitions", limit, BEGINNING)
         return self
 
+    def max_for_each_items(self, limit: int) -> Self:
+        """How many items a for_each may have."""
+        self._limits["max_for_each_items"] = _read_limit("max_for_each_items", limit)
+        return self
+
     def max_state_bytes(self, limit: int) -> Self:
         """How many bytes the state may have as JSON."""
         self._limits["max_state_bytes"] = _read_limit("max_state_bytes", limit)

@@ -9,6 +9,7 @@ import pytest
 
 from korak import chain, ref
 from korak.chains import Chain
+from korak.errors import Invalid
 from korak.graphs.validation import validate
 from korak.model import Priority
 from korak.steps.registry import Registry
@@ -123,6 +124,7 @@ CHANGES: dict[str, Callable[[Chain], Chain]] = {
     "priority": lambda built: built.with_priority("high"),
     "attempts": lambda built: built.max_attempts(5),
     "transitions": lambda built: built.max_transitions(50),
+    "items": lambda built: built.max_for_each_items(5),
     "bytes": lambda built: built.max_state_bytes(5_000),
     "deadline": lambda built: built.must_complete_within(days=1),
     "parameter": lambda built: built.bind(state={}),
@@ -316,9 +318,28 @@ def test_containers_are_nodes_with_bodies() -> None:
         },
         "save": {"key": "s1_results"},
     }
+    assert validate(built.document(), get_registry(built)).issues == ()
     assert get_node(built, "s1_reducer")["config"] == {"results": {"ref": "state.s1_results.results"}}
 
 
 def test_the_types_that_an_engine_must_know() -> None:
     built = chain("x").then(links.fetch).parallel([links.fetch, links.Ship]).then("shop.price").then(links.twice)
     assert [made.key for made in built.step_types] == ["tests.support.links.fetch", "links.ship", "links.twice"]
+
+
+def test_what_a_for_each_binds() -> None:
+    built = chain("x").for_each("n", links.price, name="each").bind(fetched={"ref": "item.id"})
+    body = get_node(built, "each")["body"]
+    assert body["nodes"][0]["config"] == {
+        "fetched": {"ref": "item.id"},
+        "currency": {"ref": "state.currency", "default": "EUR"},
+    }
+
+
+def test_what_is_written_out_is_given_where_the_chain_is_built() -> None:
+    """A secret, a condition and a node are no values that stand in the state."""
+    with pytest.raises(Invalid, match="needs token, which must be given where the chain is built"):
+        chain("x").then(links.charge).document()
+    built = chain("x").then(links.charge, "pay", token={"secret": "bank"})
+    assert get_node(built, "pay")["config"] == {"token": {"secret": "bank"}}
+    assert validate(built.document(), get_registry(built)).issues == ()
