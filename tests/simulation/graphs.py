@@ -70,6 +70,20 @@ class Author:
         self._save(name)
         self._maybe_exit(name)
 
+    def _write_scope(self, depth: int) -> None:
+        config: dict[str, Any] = {}
+        if self._random.random() < 0.7:
+            match = {"order": ref("input.order")}
+            config["events"] = [{"event": self._random.choice(EVENTS), "match": match, "outcome": "left"}]
+        if self._random.random() < 0.6:
+            config["timeout"] = {"after": self._random.choice([30, 600])}
+        name = self._node("scope", **config)
+        self._bodies[name] = {"body": self._make_body()}
+        self._save(name)
+        self._ends += [(name, "left")] if "events" in config else []
+        self._ends += [(name, "timed_out")] if "timeout" in config else []
+        self._maybe_exit(name)
+
     def _write_for_each(self, depth: int) -> None:
         mode = self._random.choice(["all", "first_success", "quorum"])
         config: dict[str, Any] = {"items": {"literal": list(range(self._random.randint(0, 4)))}, "mode": mode}
@@ -87,7 +101,7 @@ class Author:
         if depth < 2:
             kinds += [self._write_fork, self._write_loop]
         if self._depth < 2:
-            kinds += [self._write_parallel, self._write_for_each]
+            kinds += [self._write_parallel, self._write_for_each, self._write_scope]
         self._random.choice(kinds)(depth)
 
     def _node(self, kind: str, **config: Any) -> str:

@@ -195,9 +195,9 @@ def _check_state(memory: Memory, family: Family) -> None:
 
 
 def _merge(family: Family, step: StepRun, states: Mapping[int | None, JsonObject]) -> JsonObject:
-    """What the branches of a parallel wrote, in the order of their declaration."""
+    """What the branches of a parallel wrote, in the order of their declaration, or the body of a scope."""
     merged: JsonObject = {}
-    if step.node_type == "parallel":
+    if step.node_type in ("parallel", "scope"):
         mine = [scope for scope in family.scopes.values() if scope.step_run_id == step.id]
         for scope in sorted(mine, key=lambda scope: scope.item_index or 0):
             merged |= states.get(scope.id, {})
@@ -213,13 +213,12 @@ def _enter(node: PlannedNode, state: JsonObject, output: JsonObject) -> JsonObje
 
 
 def _check_deliveries(family: Family) -> None:
-    """4: a delivery is taken once or still there; nothing is received twice."""
+    """4: a delivery is taken once or still there; each wait receives one once."""
     received = Counter(
-        (event.data or {})["source_id"] for event in family.events if event.type is EventType.SIGNAL_RECEIVED
+        str((event.data or {})["source_id"]) for event in family.events if event.type is EventType.SIGNAL_RECEIVED
     )
-    assert not received or max(received.values()) == 1, received
-    taken = {row.source_id for row in family.signals.values() if row.taken_at is not None}
-    assert set(received) <= taken
+    taken = Counter(row.source_id for row in family.signals.values() if row.taken_at is not None)
+    assert received <= taken, received - taken
 
 
 def _check_waits(family: Family) -> None:

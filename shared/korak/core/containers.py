@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from korak.core import failing, retries, walking
+from korak.core import failing, retries, waiting, walking
 from korak.core.counters import DONE, PAGE, SMALL, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -14,6 +14,11 @@ from korak.core.merging import merge
 from korak.core.rows import Scope, StepRun
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, FailureCategory, JsonObject, ScopeStatus, StepStatus
+from korak.steps.builtin import PURE
+from korak.steps.pure import Opened
+
+BODY = "body"
+"""The name of a scope's one body."""
 
 
 def proceed(draft: Draft) -> None:
@@ -59,15 +64,13 @@ def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
             return True
     if counters.has_debt:
         draft.make_ready(step)
-    else:
-        draft.clear_ready(step)
     return False
 
 
 def _make_page(draft: Draft, step: StepRun, counters: Counters) -> bool:
     """Make the next bodies of the container, without a token yet; False where its input isn't in view."""
     node = draft.plan.nodes[step.node_id]
-    names = list(node.branches)
+    names = list(node.branches) or ([BODY] if node.type == "scope" else [])
     given = step.input if isinstance(step.input, dict) else {}
     items = given.get("items")
     if not names and not isinstance(items, list):
@@ -87,7 +90,7 @@ def _start(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> Non
     draft.scopes.move(scope.id, ScopeStatus.RUNNING)
     index = scope.item_index or 0
     _write(draft, step, replace(counters, started=counters.started + 1, next_index=index + 1))
-    walking.walk(draft, node.body if scope.name is None else node.branches.get(scope.name), scope.id)
+    walking.walk(draft, node.branches.get(scope.name or BODY, node.body), scope.id)
 
 
 def _write(draft: Draft, step: StepRun, counters: Counters) -> StepRun:
@@ -168,16 +171,26 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
         retries.reopen(draft, node, failed)
         return
     step = draft.add_step(node, visit=failed.visit, like=failed)
-    step = draft.move(step, StepStatus.WAITING)
+    step = _wait_again(draft, node, step)
     step.input, step.started_at = failed.input, draft.now
     halted = _list_halted(draft, failed)
     step.counters = Counters.from_json(failed.counters).reopen(len(halted)).to_json()
     draft.scopes.adopted.append((failed.id, step.id))
-    draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"]})
     for scope in halted:
         _resume_body(draft, step, scope)
     draft.scopes.adopt(failed, step)
     draft.containers.append(step.id)
+
+
+def _wait_again(draft: Draft, node: PlannedNode, step: StepRun) -> StepRun:
+    """Let the container wait, for its exits too; their times begin anew."""
+    kind = PURE.get(node.type)
+    opened = kind.enter(walking.make_entry(draft, node, step)) if kind is not None and kind.parks else None
+    if isinstance(opened, Opened) and opened.spec is not None:
+        waiting.park(draft, step, opened.spec, {})
+        return draft.edit(draft.steps[step.id])
+    draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"]})
+    return draft.move(step, StepStatus.WAITING)
 
 
 def _list_halted(draft: Draft, failed: StepRun) -> Sequence[Scope]:

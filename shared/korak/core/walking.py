@@ -95,7 +95,17 @@ def _count_visit(draft: Draft, node: PlannedNode) -> int:
 
 def decide_pure(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal | None = None) -> str | None:
     """Decide a node that reads only the snapshot, on entry or when it is woken; the node that follows, if any."""
-    entry = Entry(
+    kind = PURE.get(node.type)
+    if kind is None:
+        return failing.fail_step(draft, node, step, failing.broken_graph(f"{node.type} is not decided here"))
+    entry = make_entry(draft, node, step)
+    result = kind.enter(entry) if signal is None else kind.resume_pure(entry, signal)
+    return settle_pure(draft, node, step, result)
+
+
+def make_entry(draft: Draft, node: PlannedNode, step: StepRun) -> Entry:
+    """What a pure node may read as it is entered or woken."""
+    return Entry(
         node=node,
         roots=get_roots(draft, draft.scopes.rows, draft.now, scope_id=step.scope_id),
         now=draft.now,
@@ -105,11 +115,6 @@ def decide_pure(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal |
         output=step.output,
         branches=len(node.branches),
     )
-    kind = PURE.get(node.type)
-    if kind is None:
-        return failing.fail_step(draft, node, step, failing.broken_graph(f"{node.type} is not decided here"))
-    result = kind.enter(entry) if signal is None else kind.resume_pure(entry, signal)
-    return settle_pure(draft, node, step, result)
 
 
 def settle_pure(draft: Draft, node: PlannedNode, step: StepRun, result: PureResult) -> str | None:
@@ -128,7 +133,8 @@ def settle_pure(draft: Draft, node: PlannedNode, step: StepRun, result: PureResu
             if result.ends:
                 _end(draft, step, result)
                 return None
-            return complete(draft, node, step, result.outcome, result.output, patch=result.state_patch)
+            patch = result.state_patch if step.counters is None else _list_written(draft, step)
+            return complete(draft, node, step, result.outcome, result.output, patch=patch)
 
 
 def park(draft: Draft, node: PlannedNode, step: StepRun, spec: WaitSpec, output: JsonObject) -> str | None:
@@ -152,15 +158,28 @@ def _open(draft: Draft, node: PlannedNode, step: StepRun, opened: Opened) -> str
         told: JsonObject = {"limit": limit, "actual": opened.total}
         return failing.fail_step(draft, node, step, failing.limit_breach("max_for_each_items_exceeded", told))
     keep_last_output(draft, step.scope_id)
-    step = draft.move(step, StepStatus.WAITING)
+    if opened.spec is not None:
+        target = park(draft, node, step, opened.spec, {})
+        if target is not None or step.id not in draft.steps:
+            return target
+        step = draft.edit(draft.steps[step.id])
+    else:
+        step = draft.clear_ready(draft.move(step, StepStatus.WAITING))
+        draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"], "total": opened.total})
     step.started_at = step.started_at or draft.now
     step.input = opened.input
     concurrency = min(PAGE, opened.concurrency or AT_A_TIME)
     step.counters = Counters(opened.total, opened.mode, opened.quorum, concurrency).to_json()
-    draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"], "total": opened.total})
-    draft.clear_ready(step)
     draft.containers.append(step.id)
     return None
+
+
+def _list_written(draft: Draft, step: StepRun) -> JsonObject:
+    """What the bodies of a container that something else ends have written until now."""
+    written: JsonObject = {}
+    for scope in draft.scopes.list_of(step):
+        written |= scope.state or {}
+    return written
 
 
 def _end(draft: Draft, step: StepRun, result: Completed) -> None:

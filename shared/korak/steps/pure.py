@@ -119,6 +119,7 @@ class Opened:
     """The node's bodies begin, `total` of them; it is done by `mode` and `quorum`, and waits meanwhile.
 
     At most `concurrency` run at a time (None: as many as the engine lets). `input` is what is kept with the visit.
+    What fires of `spec` meanwhile wakes the node itself.
     """
 
     total: int
@@ -126,6 +127,7 @@ class Opened:
     quorum: int = 1
     concurrency: int | None = None
     input: JsonObject | None = None
+    spec: WaitSpec | None = None
 
 
 PureResult: TypeAlias = Completed | Parked | Opened | Failed

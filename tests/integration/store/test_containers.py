@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from korak.core.facts import CancelAsked, Claimed, Finished, Raised, RetryAsked
+from korak.core.facts import CancelAsked, Claimed, Delivered, Finished, Raised, RetryAsked
 from korak.core.snapshot import Claimant
 from korak.model import JsonObject, StepStatus
 from korak.steps.contract import Complete
@@ -114,6 +114,31 @@ async def test_a_cancel_closes_every_scope(flows: Flows) -> None:
     assert await count_scopes(flows, instance_id) == {"cancelled": 8}
     live = [StepStatus.QUEUED, StepStatus.RUNNING, StepStatus.WAITING]
     assert await flows.get("select count(*) from workflow_step_runs where status = any($1)", live) == 0
+
+
+async def test_an_event_ends_a_scope(flows: Flows) -> None:
+    exits: list[JsonObject] = [{"event": "withdrawn", "outcome": "left"}]
+    inner = body(for_each([1, 2, 3], ITEM, "inner", concurrency=1))
+    around = node("around", "scope", events=exits, body=inner, save={"key": "out"})
+    last = node("last", "test.work")
+    document: Any = chain(around, last)
+    document["edges"].append({"from": "around", "outcome": "left", "to": "last"})
+    [instance_id] = await flows.start(await flows.publish(document))
+    engine_id = await flows.register()
+    assert await work(flows, instance_id, engine_id, limit=1) == 1
+    await flows.fetch(
+        "insert into workflow_signals (instance_id, owner_scope, kind, name, payload, source_id, created_at)"
+        " values ($1, '*', 'signal', 'withdrawn', $2, 's1', $3)",
+        instance_id,
+        {"by": "customer"},
+        NOW,
+    )
+    await flows.answer(instance_id, Delivered(), NOW)
+    assert await count_scopes(flows, instance_id) == {"completed": 1, "cancelled": 3}
+    assert await work(flows, instance_id, engine_id) == 1
+    instance = await flows.get_instance(instance_id)
+    assert (instance["status"], instance["state"]["out"]["payload"]) == ("completed", {"by": "customer"})
+    assert await flows.get("select count(*) from workflow_waits where status in ('pending', 'suspended')") == 0
 
 
 async def test_containers_in_containers(flows: Flows) -> None:

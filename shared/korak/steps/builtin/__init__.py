@@ -13,6 +13,7 @@ from korak.steps.builtin.end import End
 from korak.steps.builtin.for_each import ForEach
 from korak.steps.builtin.loop import Loop
 from korak.steps.builtin.parallel import Parallel
+from korak.steps.builtin.scope import ScopeStep
 from korak.steps.builtin.set_field import SetField
 from korak.steps.builtin.trigger import Trigger
 from korak.steps.builtin.wait import WaitStep
@@ -36,7 +37,7 @@ PURE: Mapping[str, PureType[Any]] = MappingProxyType(
         pure.key: pure
         for pure in (
             *(ConditionStep(), Branch(), SetField(), Delay(), WaitStep(), Loop(), End()),
-            *(Parallel(), ForEach()),
+            *(Parallel(), ForEach(), ScopeStep()),
         )
     }
 )
