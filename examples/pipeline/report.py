@@ -53,5 +53,5 @@ report = (
     .wait_for_decision(result_key=None, name="review")
     .repeat_until("draft", "decision_outcome", "approved", max_iterations=5)
     .delay(1)
-    .then(publish)
+    .then(publish, "publish")
 )

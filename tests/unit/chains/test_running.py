@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from korak import chain
-from korak.core.facts import Delivered
+from korak.core.facts import DeadlinePassed, Delivered, RetryAsked
 from korak.model import InstanceStatus, Json, JsonObject
 from tests.support import links
 from tests.support.chained import count_visits, get_state, go_on, run
+from tests.support.runs import get_time
 
 COMPLETED, FAILED, WAITING = InstanceStatus.COMPLETED, InstanceStatus.FAILED, InstanceStatus.WAITING
 
@@ -257,3 +258,54 @@ def test_a_state_over_its_limit_fails_the_run() -> None:
     assert (begun.instance.status, get_failure(begun)) == (FAILED, "max_state_bytes_exceeded")
     begun = run(chain("x").max_state_bytes(30).then(links.count), {"a": "a" * 40})
     assert (begun.instance.status, begun.list_steps("s0")) == (FAILED, [])
+
+
+def test_a_wait_that_takes_too_long_goes_on_elsewhere() -> None:
+    """T-SIG: a time limit with the step that follows then"""
+    built = (
+        chain("x")
+        .wait_for_approval(timeout=60, timed_out="late")
+        .then(links.count, "in time")
+        .then(links.secretive, "late")
+    )
+    begun = run(built)
+    begun.pass_time(60)
+    begun.work()
+    go_on(begun)
+    assert (begun.instance.status, get_state(begun)) == (COMPLETED, {"approval": {}, "ok": 2})
+    begun = run(built)
+    begun.signal("approval", {"by": "Ana"})
+    go_on(begun)
+    assert get_state(begun) == {"approval": {"by": "Ana"}, "rounds": 1, "ok": 2}
+
+
+def test_a_delay_until_the_time_under_a_key() -> None:
+    """T-DELAY-2, T-DELAY-3"""
+    begun = run(chain("x").delay(until="due").delay(0).delay(minutes=1), {"due": "2000-01-01T00:00:00Z"})
+    assert begun.step.node_id == "delay_2"
+    assert begun.pass_time(59) == 0
+    assert begun.pass_time(1) == 1
+    begun.claim()
+    assert begun.instance.status is COMPLETED
+
+
+def test_a_deadline_and_a_priority_are_the_runs() -> None:
+    """T-DL-4, T-OPT-2: what they hang on"""
+    begun = run(chain("x").must_complete_within(hours=1).with_priority("high").version("7").wait_for_signal("a"))
+    instance = begun.instance
+    assert (instance.deadline_seconds, instance.priority, instance.labels) == (3_600, 2, ["version:7"])
+    begun.now = get_time(3_600)
+    begun.tell(DeadlinePassed())
+    assert (begun.instance.status, get_failure(begun)) == (FAILED, "deadline_exceeded")
+
+
+def test_a_failed_step_is_retried_and_no_other() -> None:
+    """T-RETRY-1"""
+    begun = run(
+        chain("x").max_attempts(1).then(links.count, "a").then(links.flaky, "b").then(links.publish), {"times": 1}
+    )
+    assert begun.instance.status is FAILED
+    begun.tell(RetryAsked())
+    go_on(begun)
+    assert begun.instance.status is COMPLETED
+    assert (count_visits(begun, "a"), len(begun.list_steps("a"))) == (1, 1)
