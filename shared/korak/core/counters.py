@@ -17,6 +17,9 @@ PAGE = 500
 AT_A_TIME = 100
 """How many run at a time where nothing is said: every decision looks at all that live."""
 
+AHEAD = 20
+"""How many bodies that are to be started are in view, where nothing asks for more."""
+
 SMALL = 50
 """A container of no more bodies is loaded with those that have ended, so that it is merged as the last one ends."""
 

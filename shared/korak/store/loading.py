@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from korak.core.counters import PAGE, SMALL
+from korak.core.counters import AHEAD, PAGE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
@@ -58,7 +58,13 @@ class Loader:
 async def _load_steps(
     runner: Runner, ids: Sequence[int], closed: Sequence[int], snapshots: Mapping[int, Snapshot]
 ) -> None:
-    for row in await runner.fetch("steps_load", ids=ids, closed=list(closed)):
+    inside = _list_inside(snapshots.values())
+    others = [instance_id for instance_id in ids if instance_id not in inside]
+    rows = await runner.fetch("steps_load", ids=others, closed=list(closed)) if others else []
+    if inside:
+        nodes = _list_outermost(snapshots, inside)
+        rows = [*rows, *await runner.fetch("steps_inside", node=nodes, ids=list(inside), closed=list(closed))]
+    for row in rows:
         step = read(StepRun, row)
         snapshot = snapshots[step.instance_id]
         if step.status is not None and step.status.is_live:
@@ -81,9 +87,37 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
     """Only instances whose graph has containers have any."""
     if not any(snapshot.plan.has_containers for snapshot in snapshots.values()):
         return
-    for row in await runner.fetch("scopes_load", ids=ids, small=SMALL, page=PAGE):
+    containers = [
+        _get_container(step) for snapshot in snapshots.values() for step in snapshot.steps.values() if step.counters
+    ]
+    halted = [scope_id for snapshot in snapshots.values() for scope_id in snapshot.halted]
+    for row in await runner.fetch("scopes_load", ids=ids, container=containers, halted=halted):
         scope = read(Scope, row)
         snapshots[scope.instance_id].scopes[scope.id] = scope
+
+
+def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
+    counters = Counters.from_json(step.counters or {})
+    is_whole = counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each"
+    return step.id, counters.next_index, is_whole, AHEAD if step.ready_at is None else PAGE
+
+
+def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:
+    """The open instances whose graph has containers: what has ended in these isn't looked at."""
+    return {
+        snapshot.instance.id
+        for snapshot in snapshots
+        if snapshot.plan.has_containers and not snapshot.instance.is_ended
+    }
+
+
+def _list_outermost(snapshots: Mapping[int, Snapshot], ids: Iterable[int]) -> list[tuple[int, str]]:
+    return [
+        (instance_id, node.id)
+        for instance_id in ids
+        for node in snapshots[instance_id].plan.nodes.values()
+        if node.container is None
+    ]
 
 
 def _is_newer(step: StepRun, other: StepRun | None) -> bool:
@@ -98,7 +132,13 @@ async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None
         for scope in snapshot.scopes.values()
         if scope.status is ScopeStatus.RUNNING or scope.id in snapshot.halted
     ]
-    for row in await runner.fetch("ended_load", ids=list(snapshots), scopes=scopes):
+    inside = {instance_id for instance_id, snapshot in snapshots.items() if snapshot.plan.has_containers}
+    others = [instance_id for instance_id in snapshots if instance_id not in inside]
+    rows = await runner.fetch("ended_load", ids=others) if others else []
+    if inside:
+        nodes = _list_outermost(snapshots, inside)
+        rows = [*rows, *await runner.fetch("ended_inside", node=nodes, scopes=scopes)]
+    for row in rows:
         snapshots[row["instance_id"]].ended[(row["scope_id"], row["node_id"])] = _get_ended(row)
 
 

@@ -205,6 +205,16 @@ def test_an_error_exit_inside_keeps_the_branch_going() -> None:
     assert get_state(run)["both"]["a"]["value"] == "test.refused"
 
 
+def test_more_branches_than_run_at_a_time_come_through() -> None:
+    branches = {f"b{number}": body(node(f"x{number}", value=number, save={"key": "last"})) for number in range(120)}
+    run = Run(document(parallel("both", **branches)))
+    assert len(list_ready(run)) == 100
+    while ready := list_ready(run):
+        run.claim(ready[0]) if ready[0].node_id == "both" else run.tell_quickly(ready[0])
+    assert get_status(run) is InstanceStatus.COMPLETED
+    assert get_state(run)["last"]["value"] == 119
+
+
 def test_a_cancel_reaches_every_branch_and_its_hooks() -> None:
     asking = body(node("x", "test.ask", signal="go"))
     run = Run(document(parallel(a=asking, b=body(node("y")))))
