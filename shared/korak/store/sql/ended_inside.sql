@@ -8,6 +8,6 @@ with found as (
 )
 select distinct on (s.instance_id, s.scope_id, s.node_id) s.instance_id, s.scope_id, s.node_id, s.status, s.outcome, s.output,
     s.error_code, s.error_message, s.error_params, s.attempt
-from found join workflow_step_runs s on s.id = found.id
+from found cross join lateral (select * from workflow_step_runs s where s.id = found.id limit 1) s
 where s.role = 'step' and (s.status = 'completed' or (s.status = 'failed' and s.outcome is not null))
 order by s.instance_id, s.scope_id, s.node_id, s.visit desc, s.attempt desc

@@ -17,4 +17,4 @@ with found as (
 )
 select c.id, c.instance_id, c.step_run_id, c.created_at, c.parent_scope_id, c.name, c.item_index, c.item, c.status, c.state,
     c.walk, c.outcome, c.output, c.error, c.finish_order, c.ended_at
-from found join workflow_scopes c on c.id = found.id
+from found cross join lateral (select * from workflow_scopes c where c.id = found.id limit 1) c

@@ -17,4 +17,5 @@ select s.id, s.instance_id, s.owner_scope, s.node_id, s.node_type, s.type_versio
     s.error_retryable, s.error_category, s.ulid, s.execution_id, s.retry_of, s.backoff_seconds, s.priority,
     s.ready_at, s.sent_at, s.parked_for, s.engine_id, s.claim_token, s.claimed_at, s.lease_until, s.scheduled_for,
     s.started_at, s.finished_at, s.probe, s.counters
-from found join workflow_step_runs s on s.id = found.id where s.instance_id = any(:ids::bigint[])
+from found cross join lateral (select * from workflow_step_runs s where s.id = found.id limit 1) s
+where s.instance_id = any(:ids::bigint[])
