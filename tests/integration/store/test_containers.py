@@ -13,6 +13,8 @@ from korak.core.facts import CancelAsked, Claimed, Delivered, Finished, Raised, 
 from korak.core.snapshot import Claimant
 from korak.model import JsonObject, StepStatus
 from korak.steps.contract import Complete
+from korak.store.branches import list_branches
+from korak.store.instances import list_steps
 from tests.support.bodies import body, for_each, node, parallel
 from tests.support.flows import NOW, Flows, chain, open_flows
 
@@ -149,3 +151,10 @@ async def test_containers_in_containers(flows: Flows) -> None:
     instance = await flows.get_instance(instance_id)
     assert [row["output"] for row in instance["state"]["r"]["results"]] == [3, 3]
     assert set(instance["state"]) == {"r"}
+    async with flows.database.acquire() as connection:
+        steps = await list_steps(connection, instance_id)
+        branches = await list_branches(connection, steps)
+    named = {(step.node_id, branches.get(step.scope_id or 0)) for step in steps}
+    assert {branch for name, branch in named if name == "x"} == {f"{i}/{j}" for i in range(2) for j in range(3)}
+    assert {branch for name, branch in named if name == "inner"} == {"0", "1"}
+    assert ("outer", None) in named
