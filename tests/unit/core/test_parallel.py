@@ -6,10 +6,11 @@ from itertools import permutations
 
 import pytest
 
-from korak.core.facts import CancelAsked, PauseAsked, Raised, ResumeAsked, RetryAsked
+from korak.core.facts import CancelAsked, Finished, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.graphs.validation import validate
 from korak.model import EventType, InstanceStatus, JsonObject, ScopeStatus, StepStatus
 from korak.steps.contract import Complete
+from korak.store.sealing import seal
 from tests.support import handlers
 from tests.support.bodies import (
     body,
@@ -203,6 +204,34 @@ def test_an_error_exit_inside_keeps_the_branch_going() -> None:
     run = Run(document(parallel(save={"key": "both"}, a=inner)))
     drain(run)
     assert get_state(run)["both"]["a"]["value"] == "test.refused"
+
+
+def test_branches_that_end_at_the_same_instant_go_on_once() -> None:
+    """T-PAR-6: both are decided from one snapshot; the one that is written second is decided again."""
+    run = Run(document(two(), node("after")))
+    for name in "xy":
+        run.claim(find(run, name))
+    snapshot = run.memory.load(run.instance.id)
+    facts = [Finished(step.id, step.claim_token or "", Complete()) for step in (find(run, "x"), find(run, "y"))]
+    first, second = (run.decide(snapshot, fact) for fact in facts)
+    run.write(first)
+    seal(second, run.ids)
+    assert not run.memory.apply(second)
+    run.tell(facts[1])
+    assert [step.status for step in run.list_steps("after")] == [StepStatus.QUEUED]
+
+
+def test_a_visit_in_a_loop_counts_its_own_branches() -> None:
+    """Defect 2 of the reference: branches of an earlier round don't let a later one go on."""
+    edges = (("start", "next", "l"), ("l", "body", "both"), ("both", "next", "l"), ("l", "done", "done"))
+    loop = node("l", "loop", over={"literal": [1, 2]}, max_iterations=5)
+    run = Run(document(loop, two(), edges=edges))
+    for name in ("x", "y", "x"):
+        work(run, find(run, name))
+    assert len(run.list_steps("both")) == 2
+    assert find(run, "both").status is StepStatus.WAITING
+    drain(run)
+    assert get_status(run) is InstanceStatus.COMPLETED
 
 
 def test_more_branches_than_run_at_a_time_come_through() -> None:
