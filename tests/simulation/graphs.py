@@ -47,8 +47,7 @@ class Author:
 
     def write_body(self) -> JsonObject:
         """What a container runs: a segment or two and an end."""
-        for _ in range(self._random.randint(1, 2)):
-            self._write_segment(depth=2)
+        self._write_segment(depth=2)
         if self._random.random() < 0.5:
             self._node("end", result=ref("state"))
         elif self._random.random() < 0.1:
@@ -65,7 +64,9 @@ class Author:
 
     def _write_parallel(self, depth: int) -> None:
         name = self._node("parallel")
-        branches: JsonObject = {f"b{number}": self._make_body() for number in range(self._random.randint(1, 3))}
+        branches: JsonObject = {
+            f"b{number}": self._make_body() for number in range(self._random.randint(1, 3 - self._depth))
+        }
         self._bodies[name] = {"branches": branches}
         self._save(name)
         self._maybe_exit(name)
@@ -86,7 +87,10 @@ class Author:
 
     def _write_for_each(self, depth: int) -> None:
         mode = self._random.choice(["all", "first_success", "quorum"])
-        config: dict[str, Any] = {"items": {"literal": list(range(self._random.randint(0, 4)))}, "mode": mode}
+        config: dict[str, Any] = {
+            "items": {"literal": list(range(self._random.randint(0, 4 - 2 * self._depth)))},
+            "mode": mode,
+        }
         if mode == "quorum":
             config["quorum"] = 2
         if self._random.random() < 0.5:
@@ -100,7 +104,7 @@ class Author:
         kinds: list[Callable[[int], None]] = [self._write_steps, self._write_wait, self._write_own, self._write_failing]
         if depth < 2:
             kinds += [self._write_fork, self._write_loop]
-        if self._depth < 2:
+        if self._depth == 0 or (self._depth == 1 and self._random.random() < 0.2):
             kinds += [self._write_parallel, self._write_for_each, self._write_scope]
         self._random.choice(kinds)(depth)
 

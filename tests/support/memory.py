@@ -284,14 +284,14 @@ def _read_step(step: StepRun) -> StepRun:
 
 
 def _list_halted(family: Family) -> Iterator[StepRun]:
-    """Where each unfinished body of a failed run stood: the newest attempt of its visit."""
-    newest: dict[tuple[str, int], int] = {}
+    """Where each unfinished body of a failed run stood: the newest attempt at its node there."""
+    newest: dict[tuple[str, int | None], tuple[int, int]] = {}
     steps = [step for step in family.steps.values() if step.role is StepRole.STEP]
     for step in steps:
-        visit = (step.node_id, step.visit)
-        newest[visit] = max(newest.get(visit, 0), step.attempt)
+        place = (step.node_id, step.scope_id)
+        newest[place] = max(newest.get(place, (0, 0)), (step.visit, step.attempt))
     for step in steps:
-        if is_halted(family.instance, step) and step.attempt == newest[step.node_id, step.visit]:
+        if is_halted(family.instance, step) and newest[step.node_id, step.scope_id] == (step.visit, step.attempt):
             yield step
 
 

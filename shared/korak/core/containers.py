@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from korak.core import failing, retries, waiting, walking
+from korak.core import failing, retries, starting, waiting, walking
 from korak.core.counters import DONE, PAGE, SMALL, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -166,11 +166,21 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
 
 
 def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
-    """The attempt of a manual retry. A container keeps what has succeeded in it, and goes on where the rest stood."""
+    """The attempt of a manual retry. A container keeps what has succeeded in it, and goes on where the rest stood.
+
+    What was cancelled has been cleaned up after: it is visited anew, under a key of its own.
+    """
+    is_new = failed.status is StepStatus.CANCELLED
     if failed.counters is None:
-        retries.reopen(draft, node, failed)
+        if is_new:
+            starting.enqueue(draft, walking.revisit(draft, node, failed.scope_id))
+        else:
+            retries.reopen(draft, node, failed)
         return
-    step = draft.add_step(node, visit=failed.visit, like=failed)
+    if is_new:
+        step = walking.revisit(draft, node, failed.scope_id)
+    else:
+        step = draft.add_step(node, visit=failed.visit, like=failed)
     step = _wait_again(draft, node, step)
     step.input, step.started_at = failed.input, draft.now
     halted = _list_halted(draft, failed)

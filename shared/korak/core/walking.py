@@ -73,7 +73,7 @@ def _get_last_output(draft: Draft, scope_id: int | None) -> Json:
 def enter(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun | None:
     """A new visit of the node, or None where a limit ended the run (LM-1). Visits inside a container aren't limited."""
     if scope_id is not None:
-        return draft.add_step(node, visit=_count_visit(draft, node), scope_id=scope_id)
+        return revisit(draft, node, scope_id)
     limit = draft.policy.get_limit("max_steps", draft.plan.settings.limits)
     draft.instance.steps_count += 1
     if draft.instance.steps_count > limit:
@@ -81,6 +81,11 @@ def enter(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun | No
         failing.fail_instance(draft, "step_limit_exceeded", {"limit": limit, "actual": limit + 1})
         return None
     return draft.add_step(node, visit=_count_visit(draft, node))
+
+
+def revisit(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun:
+    """The first attempt of a new visit in a scope."""
+    return draft.add_step(node, visit=_count_visit(draft, node), scope_id=scope_id)
 
 
 def _count_visit(draft: Draft, node: PlannedNode) -> int:

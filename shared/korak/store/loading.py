@@ -78,7 +78,7 @@ async def _load_steps(
 
 
 def is_halted(instance: Instance, step: StepRun) -> bool:
-    """Whether a body of a failed run stood at this attempt, the newest of its visit, as it ended."""
+    """Whether a body of a failed run stood at this attempt, the newest at its node there, as it ended."""
     is_unfinished = step.status in (StepStatus.FAILED, StepStatus.CANCELLED) and step.outcome is None
     return is_unfinished and step.role is StepRole.STEP and instance.status is InstanceStatus.FAILED
 

@@ -14,4 +14,4 @@ from workflow_step_runs s where s.instance_id = any(:ids::bigint[])
         or (s.scope_id is not null and s.status in ('failed', 'cancelled') and s.outcome is null and s.role = 'step' and exists (
             select from workflow_instances i where i.id = s.instance_id and i.status = 'failed') and not exists (
             select from workflow_step_runs n where n.instance_id = s.instance_id and n.node_id = s.node_id
-                and n.visit = s.visit and n.role = 'step' and n.attempt > s.attempt)))
+                and n.scope_id = s.scope_id and n.role = 'step' and (n.visit, n.attempt) > (s.visit, s.attempt))))
