@@ -189,9 +189,18 @@ def _list_written(draft: Draft, step: StepRun) -> JsonObject:
 
 def _end(draft: Draft, step: StepRun, result: Completed) -> None:
     scope_id = None if result.terminates else step.scope_id
-    last = _get_last_output(draft, step.scope_id) if result.result is MISSING else result.result
+    last = _find_last_output(draft, step.scope_id, scope_id) if result.result is MISSING else result.result
     _close_step(draft, step, result.outcome, result.output)
     _come_to_end(draft, scope_id, result.outcome, last)
+
+
+def _find_last_output(draft: Draft, scope_id: int | None, until: int | None) -> Json:
+    """The last output of a scope, or of the nearest around it that has one, as far as the one that ends."""
+    last = _get_last_output(draft, scope_id)
+    while last is None and scope_id is not None and scope_id != until:
+        scope_id = draft.scopes.rows[scope_id].parent_scope_id
+        last = _get_last_output(draft, scope_id)
+    return last
 
 
 def _come_to_end(draft: Draft, scope_id: int | None, outcome: str, result: Json) -> None:

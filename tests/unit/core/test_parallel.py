@@ -187,6 +187,13 @@ def test_an_end_that_terminates_ends_the_run() -> None:
     assert {scope.status for scope in list_scopes(run)} == {ScopeStatus.CANCELLED}
 
 
+def test_an_end_that_terminates_without_a_result_gives_the_last_output_around_it() -> None:
+    ending = body(node("stop", "end", terminate=True))
+    run = Run(document(node("first", value=1), parallel(a=ending)))
+    drain(run)
+    assert run.instance.result == {"value": 1, "visit": 1}
+
+
 def test_the_error_exit_of_the_container_is_taken() -> None:
     edges = (("start", "next", "both"), ("both", "next", "done"), ("both", "error", "mend"), ("mend", "next", "done"))
     reading = node("mend", value={"ref": "steps.both.error.code"}, save={"key": "m"})
