@@ -23,7 +23,7 @@ setup: $(STAMP) ## Make .venv and install what the lock names (done only when th
 SHOP := KORAK_WEBHOOK__ALLOW=127.0.0.1:8090 KORAK_SECRETS__ENVIRONMENT=SHOP_ SHOP_PAYMENT_KEY=test-key PYTHONPATH=examples
 
 run: $(STAMP) ## Run Korak with the examples on this machine; needs nothing but Python
-	$(SHOP) $(BIN)/korak dev --publish examples --steps shop.steps --with shop.provider $(ARGS)
+	$(SHOP) $(BIN)/korak dev --publish examples --steps shop.steps --with shop.provider --chains pipeline.report $(ARGS)
 
 test: $(STAMP) ## Run all tests, on the servers that are there or on an embedded Postgres
 	$(BIN)/python -m pytest $(ARGS)

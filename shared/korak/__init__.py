@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from korak.chains import chain
 from korak.errors import KorakError, StepError, StepFailed, StepRetry
 from korak.graphs.builder import graph, ref
 from korak.steps.contract import (
@@ -36,6 +37,7 @@ __all__ = [
     "StepRetry",
     "StepType",
     "WaitSpec",
+    "chain",
     "graph",
     "ref",
     "step",

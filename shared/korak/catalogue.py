@@ -6,6 +6,7 @@ import json
 import os
 
 from korak import config
+from korak.chains import loading
 from korak.errors import SettingsError
 from korak.steps import builtin
 from korak.steps.builtin.webhook import Webhook
@@ -15,11 +16,15 @@ from korak.steps.secrets import Provider, Secrets
 
 
 def load_registry(settings: config.Settings) -> Registry:
-    """The built-in types, those of `settings.steps`, and what installed packages offer. Raises RegistrationError."""
+    """The built-in types, those of `settings.steps`, what installed packages offer, and what chains run.
+
+    Raises RegistrationError.
+    """
     webhook = Webhook(Guard.allowing(settings.webhook.allow), seconds=settings.webhook.timeout)
     registry = Registry(builtin.list_types(webhook))
     registry.load(settings.steps)
     registry.load_installed()
+    loading.register(loading.load_chains(settings.chains), registry)
     return registry
 
 

@@ -140,6 +140,7 @@ class Limits:
     max_transitions: Count = Field(default=10_000, description="edges and jumps followed")
     max_depth: Count = Field(default=3, description="runs below one another")
     max_loop_iterations: Count = Field(default=1_000, description="rounds of one loop")
+    max_for_each_items: Count = Field(default=10_000, description="items of one for_each")
     max_state_bytes: Count = Field(default=1 << 20, description="bytes of the state as JSON")
     max_starts_per_minute: Count | None = Field(default=None, description="starts of one definition in a minute")
     max_output_bytes: Count = Field(default=64 << 10, description="bytes of one output as JSON")

@@ -127,6 +127,8 @@ MESSAGES: dict[str, str] = {
     "step_limit_exceeded": "limits.max_steps is {limit}: visit {actual} was refused.",
     "max_transitions_exceeded": "limits.max_transitions is {limit}.",
     "max_state_bytes_exceeded": "limits.max_state_bytes is {limit}: the state is {actual} bytes.",
+    "max_for_each_items_exceeded": "limits.max_for_each_items is {limit}: {actual} items were refused.",
+    "quorum_unreachable": "{needed} of {total} bodies must succeed, and {failed} have failed.",
     "loop_exhausted": "The loop went round {limit} times.",
     "unknown_outcome": "{type} returned the outcome {outcome}, which it doesn't declare.",
     "unknown_jump": "{target} is no target of this node's jumps.",
@@ -141,6 +143,8 @@ MESSAGES: dict[str, str] = {
     "no_engine_for_type": "No engine runs {type}.",
     "duplicate_step_type": "Two step types have the key {key}.",
     "invalid_step_type": "The step type can't be registered.",
+    "duplicate_chain": "Two chains have the key {key}, {where}.",
+    "module_missing": "There is no module {name} to load chains from.",
     "effect_unavailable": "once() can't be used here: {why}.",
 }
 """Every code with its English message. A host's own codes (from StepFailed) carry their message themselves."""

@@ -229,6 +229,8 @@ class EventType(StrEnum):
     STEP_COMPLETED = "StepCompleted"
     STEP_FAILED = "StepFailed"
     STEP_CANCELLED = "StepCancelled"
+    BODY_COMPLETED = "BodyCompleted"
+    BODY_FAILED = "BodyFailed"
     SIGNAL_RECEIVED = "SignalReceived"
     HOOK_COMPLETED = "HookCompleted"
     HOOK_FAILED = "HookFailed"

@@ -19,6 +19,7 @@ def get_policy(settings: Settings) -> Policy:
         limits={
             "max_steps": limits.max_steps,
             "max_transitions": limits.max_transitions,
+            "max_for_each_items": limits.max_for_each_items,
             "max_state_bytes": limits.max_state_bytes,
             "max_output_bytes": limits.max_output_bytes,
             "max_input_bytes": limits.max_input_bytes,

@@ -1,13 +1,15 @@
-"""Random small graphs, all of which pass publish: lines, forks, loops, waits, error exits, retries, own types."""
+"""Random small graphs, all of which pass publish: lines, forks, loops, waits, error exits, retries, containers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from random import Random
 from typing import Any
 
 from korak.graphs.builder import GraphBuilder, graph, ref
 from korak.graphs.plans import Plan
+from korak.model import JsonObject
 from tests.support.plans import plan_of
 
 SIGNALS = ("go", "stop")
@@ -19,31 +21,96 @@ ORDERS = 3
 class Author:
     """Writes one graph, segment by segment. `ends` are the ways out that lead to what comes next."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, names: Iterator[int] | None = None, depth: int = 0) -> None:
         self._random = random
         self._built: GraphBuilder = graph("simulated").trigger("manual")
         self._ends: list[tuple[str, str]] = [("start", "next")]
-        self._count = 0
+        self._names = count(1) if names is None else names
+        self._depth = depth
+        self._bodies: dict[str, JsonObject] = {}
 
-    def write(self) -> GraphBuilder:
+    def write(self) -> JsonObject:
         """A graph of a few segments and an end."""
         for _ in range(self._random.randint(1, 4)):
             self._write_segment(depth=0)
         self._node("end", result=ref("state")) if self._random.random() < 0.5 else self._node("end")
         if self._random.random() < 0.2:
             self._built.settings(execution_timeout=self._random.choice([300, 3_000, 30_000]))
-        return self._built
+        return self._finish()
+
+    def _finish(self) -> JsonObject:
+        """The document, with the bodies of its containers."""
+        document: Any = self._built.document()
+        document["nodes"] = [{**node, **self._bodies.get(node["id"], {})} for node in document["nodes"]]
+        whole: JsonObject = document
+        return whole
+
+    def write_body(self) -> JsonObject:
+        """What a container runs: a segment or two and an end."""
+        self._write_segment(depth=2)
+        if self._random.random() < 0.5:
+            self._node("end", result=ref("state"))
+        elif self._random.random() < 0.1:
+            self._node("end", terminate=True)
+        else:
+            self._node("end")
+        document: Any = self._finish()
+        [first] = [edge["to"] for edge in document["edges"] if edge["from"] == "start"]
+        edges = [edge for edge in document["edges"] if edge["from"] != "start"]
+        return {"start": first, "nodes": document["nodes"][1:], "edges": edges}
+
+    def _make_body(self) -> JsonObject:
+        return Author(self._random, self._names, self._depth + 1).write_body()
+
+    def _write_parallel(self, depth: int) -> None:
+        name = self._node("parallel")
+        branches: JsonObject = {
+            f"b{number}": self._make_body() for number in range(self._random.randint(1, 3 - self._depth))
+        }
+        self._bodies[name] = {"branches": branches}
+        self._save(name)
+        self._maybe_exit(name)
+
+    def _write_scope(self, depth: int) -> None:
+        config: dict[str, Any] = {}
+        if self._random.random() < 0.7:
+            match = {"order": ref("input.order")}
+            config["events"] = [{"event": self._random.choice(EVENTS), "match": match, "outcome": "left"}]
+        if self._random.random() < 0.6:
+            config["timeout"] = {"after": self._random.choice([30, 600])}
+        name = self._node("scope", **config)
+        self._bodies[name] = {"body": self._make_body()}
+        self._save(name)
+        self._ends += [(name, "left")] if "events" in config else []
+        self._ends += [(name, "timed_out")] if "timeout" in config else []
+        self._maybe_exit(name)
+
+    def _write_for_each(self, depth: int) -> None:
+        mode = self._random.choice(["all", "first_success", "quorum"])
+        config: dict[str, Any] = {
+            "items": {"literal": list(range(self._random.randint(0, 4 - 2 * self._depth)))},
+            "mode": mode,
+        }
+        if mode == "quorum":
+            config["quorum"] = 2
+        if self._random.random() < 0.5:
+            config["concurrency"] = self._random.randint(1, 2)
+        name = self._node("for_each", **config)
+        self._bodies[name] = {"body": self._make_body()}
+        self._save(name)
+        self._maybe_exit(name)
 
     def _write_segment(self, *, depth: int) -> None:
         kinds: list[Callable[[int], None]] = [self._write_steps, self._write_wait, self._write_own, self._write_failing]
         if depth < 2:
             kinds += [self._write_fork, self._write_loop]
+        if self._depth == 0 or (self._depth == 1 and self._random.random() < 0.2):
+            kinds += [self._write_parallel, self._write_for_each, self._write_scope]
         self._random.choice(kinds)(depth)
 
     def _node(self, kind: str, **config: Any) -> str:
         """A node that all open ends lead to, and whose `next` is the one open end then."""
-        self._count += 1
-        name = f"n{self._count}"
+        name = f"n{next(self._names)}"
         self._built.node(name, kind, config)
         for source, outcome in self._ends:
             self._built.edge(source, name, outcome)

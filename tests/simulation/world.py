@@ -134,7 +134,7 @@ class World:
 
     # the end
 
-    def drain(self, limit: int = 30_000) -> None:
+    def drain(self, limit: int = 120_000) -> None:
         """Nothing goes wrong any more: everything ends, or waits for what only a client can send."""
         self.faults = self.network.faults = self.store.faults = NONE
         for engine in self.engines:
@@ -163,10 +163,12 @@ class World:
             return False
         if family.instance.is_ended:
             return is_heard(family) and not family.live
-        step = next((step for step in family.live if step.role is StepRole.STEP), None)
         kinds = {wait.kind for wait in family.open_waits}
-        is_parked = step is not None and step.status is StepStatus.WAITING and step.ready_at is None
-        return is_parked and kinds <= {WaitKind.SIGNAL, WaitKind.EVENT} and len(family.live) == 1
+        is_parked = all(
+            step.role is StepRole.STEP and step.status is StepStatus.WAITING and step.ready_at is None
+            for step in family.live
+        )
+        return is_parked and kinds <= {WaitKind.SIGNAL, WaitKind.EVENT}
 
     def _check_end(self) -> None:
         """Who waits doesn't wait for what lies there."""

@@ -77,8 +77,8 @@ class Maker:
             claim_token=self.token,
             claimed_at=NOW,
         )
-        given = plan.nodes["n"].config.resolve(get_roots(plan, instance, self.ended, NOW))
-        return Work(step, given, Snapshot(instance, plan, Policy(), {step.id: step}, ended=self.ended), version=3)
+        snapshot = Snapshot(instance, plan, Policy(), {step.id: step}, ended=self.ended)
+        return Work(step, plan.nodes["n"].config.resolve(get_roots(snapshot, {}, NOW)), snapshot, version=3)
 
     def _make_instance(self) -> Instance:
         kind, name = self.owner or (None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from korak.core.rows import Delivery, Instance, StepRun, Wait
+from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.model import DeliveryKind, InstanceStatus, ParkedFor, StepStatus, WaitStatus
 
 
@@ -43,6 +43,11 @@ def check_wait(row: Wait) -> None:
     assert row.remaining is None or row.status is WaitStatus.SUSPENDED, "wwait_suspended_check"
     assert row.sent_at is None or row.due_at is not None, "wwait_sent_check"
     assert row.mode in (None, "any", "all"), "wwait_mode_check"
+
+
+def check_scopes(rows: Collection[Scope]) -> None:
+    assert len({(row.step_run_id, row.name, row.item_index) for row in rows}) == len(rows), "wscope_body_unique"
+    assert all(row.status is not None for row in rows), "wscope_status_check"
 
 
 def check_signals(rows: Collection[Delivery]) -> None:

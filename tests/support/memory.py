@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
 from korak.core.changes import Changes
+from korak.core.counters import AHEAD, PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Event, Failure, Instance, StepRun, Wait, copy
+from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
-from korak.model import InstanceStatus, JsonObject, StepRole, StepStatus, WaitStatus
+from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus, WaitStatus
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds
+from korak.store.loading import get_holds, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
-from tests.support.constraints import check_instance, check_signals, check_step, check_steps, check_wait
+from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
 
-Row = TypeVar("Row", Instance, StepRun, Wait, Delivery)
+Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope)
 
 Fault = Callable[[], None]
 """Called before every statement; what it raises rolls the transaction back."""
@@ -58,6 +59,7 @@ class Family:
     instance: Instance
     steps: dict[int, StepRun] = field(default_factory=dict)
     waits: dict[int, Wait] = field(default_factory=dict)
+    scopes: dict[int, Scope] = field(default_factory=dict)
     signals: dict[int, Delivery] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -70,6 +72,7 @@ class Family:
             self.instance,
             dict(self.steps),
             dict(self.waits),
+            dict(self.scopes),
             dict(self.signals),
             list(self.events),
             list(self.failures),
@@ -110,7 +113,7 @@ class Memory:
         family = self.families[instance_id]
         instance = copy(family.instance)
         snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
-        snapshot.steps = {step.id: copy(step) for step in family.live}
+        snapshot.steps = {step.id: _read_step(step) for step in family.live}
         snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
         snapshot.deliveries = [self._read(family, row) for row in family.signals.values() if row.taken_at is None]
         snapshot.cancelled = {
@@ -119,7 +122,9 @@ class Memory:
             if step is not None and step.status is StepStatus.CANCELLED
         }
         snapshot.failed = _find_failed(family)
-        snapshot.ended = _read_ended(family)
+        snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
+        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
+        snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
         return snapshot
 
@@ -178,6 +183,7 @@ class Memory:
         for step in changes.steps:
             if not is_closed_here(changes, step):
                 family.steps[step.id] = _changed(family.steps[step.id], step, columns, DOCUMENTS)
+        _write_scopes(family, changes, fault)
         fault()
         columns = get_statement("waits_change").groups["wait"].columns
         for wait in changes.waits:
@@ -255,7 +261,8 @@ def _write_instance(family: Family, changes: Changes) -> None:
     columns = [name for name in get_statement("record").groups["change"].columns if name != "expected"]
     if any(event.type in RARE for event in changes.events):
         columns += get_statement("instances_change").groups["instance"].columns
-    family.instance = _changed(old, new, columns, ("state", "walk", "result"))
+    kept = ("state", "walk") if new.is_ended else ("state", "walk", "result")
+    family.instance = _changed(old, new, columns, kept)
     family.instance.lock_version = old.lock_version + 1
 
 
@@ -267,14 +274,87 @@ def _find_failed(family: Family) -> StepRun | None:
         for step in family.steps.values()
         if (step.status, step.outcome, step.role) == (StepStatus.FAILED, None, StepRole.STEP)
         and step.node_id == family.instance.failed_node_id
+        and step.scope_id is None
     ]
     return copy(max(failed, key=lambda step: (step.visit, step.attempt))) if failed else None
 
 
-def _read_ended(family: Family) -> dict[tuple[int | None, str], JsonObject]:
+def _read_step(step: StepRun) -> StepRun:
+    step = copy(step)
+    if step.counters is not None and step.status is StepStatus.WAITING and step.ready_at is None:
+        step.input = None
+    return step
+
+
+def _list_halted(family: Family) -> Iterator[StepRun]:
+    """Where each unfinished body of a failed run stood: the newest attempt at its node there."""
+    newest: dict[tuple[str, int | None], tuple[int, int]] = {}
+    steps = [step for step in family.steps.values() if step.role is StepRole.STEP]
+    for step in steps:
+        place = (step.node_id, step.scope_id)
+        newest[place] = max(newest.get(place, (0, 0)), (step.visit, step.attempt))
+    for step in steps:
+        if is_halted(family.instance, step) and newest[step.node_id, step.scope_id] == (step.visit, step.attempt):
+            yield step
+
+
+def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
+    """Those that `scopes_load` reads."""
+    whole: set[int] = set()
+    room: dict[int, tuple[int, int]] = {}
+    for step in snapshot.steps.values():
+        if step.counters is not None and step.status is StepStatus.WAITING:
+            counters = Counters.from_json(step.counters)
+            if counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each":
+                whole.add(step.id)
+            room[step.id] = (counters.next_index, AHEAD if step.ready_at is None else PAGE)
+    for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):
+        index, left = room.get(scope.step_run_id, (0, 0))
+        is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index
+        if is_next:
+            room[scope.step_run_id] = (index, left - 1)
+        is_halted_here = scope.id in snapshot.halted and scope.status in (ScopeStatus.FAILED, ScopeStatus.CANCELLED)
+        if is_next or is_halted_here or scope.status is ScopeStatus.RUNNING or scope.step_run_id in whole:
+            yield scope
+
+
+def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
+    """The statements of `applying._write_scopes`, in their order."""
+    fault()
+    _adopt_scopes(family, dict(changes.adopted_scopes))
+    fault()
+    for scope in changes.new_scopes:
+        assert scope.id not in family.scopes, "workflow_scopes_pkey"
+        family.scopes[scope.id] = _inserted(scope, "scopes_add", "scope")
+    fault()
+    columns = get_statement("scopes_change").groups["scope"].columns
+    for scope in changes.scopes:
+        family.scopes[scope.id] = _changed(family.scopes[scope.id], scope, columns, ())
+    fault()
+    for scope in list(family.scopes.values()):
+        is_open = scope.status in (ScopeStatus.PENDING, ScopeStatus.RUNNING)
+        if is_open and scope.step_run_id in changes.closed_scopes:
+            twin = copy(scope)
+            twin.status, twin.ended_at = ScopeStatus.CANCELLED, changes.instance.updated_at
+            family.scopes[twin.id] = twin
+
+
+def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:
+    for scope in [scope for scope in family.scopes.values() if scope.step_run_id in adopted]:
+        twin = copy(scope)
+        twin.step_run_id = adopted[scope.step_run_id]
+        if scope.status is not ScopeStatus.COMPLETED:
+            twin.status, twin.state, twin.walk, twin.outcome = ScopeStatus.PENDING, None, None, None
+            twin.output = twin.error = twin.finish_order = twin.ended_at = None
+        family.scopes[twin.id] = twin
+
+
+def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, str], JsonObject]:
     ended: dict[tuple[int | None, str], JsonObject] = {}
+    live: set[int | None] = {None, *snapshot.halted.keys() & snapshot.scopes.keys()}
+    live |= {scope.id for scope in snapshot.scopes.values() if scope.status is ScopeStatus.RUNNING}
     for step in sorted(family.steps.values(), key=lambda step: (step.visit, step.attempt)):
-        if step.role is not StepRole.STEP:
+        if step.role is not StepRole.STEP or step.scope_id not in live:
             continue
         if step.status is StepStatus.COMPLETED:
             ended[(step.scope_id, step.node_id)] = {"output": step.output, "outcome": step.outcome, "error": None}
@@ -292,3 +372,4 @@ def _check(family: Family) -> None:
     for wait in family.waits.values():
         check_wait(wait)
     check_signals(family.signals.values())
+    check_scopes(family.scopes.values())

@@ -9,6 +9,7 @@ from korak.errors import NotFound
 from korak.model import InstanceStatus
 from korak.owners.roles import Verb
 from korak.store import instances
+from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.instances import PAUSED, Filter, View
 from korak_api.operations import Answer, Call, Operation
@@ -74,7 +75,8 @@ async def list_steps(call: Call) -> Answer:
         view = await find(call, connection)
         after = page.after[0] if page.after else None
         rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
-    items = [show_step(row, sees_failures=call.sees_failures) for row in rows]
+        branches = await list_branches(connection, rows)
+    items = [show_step(row, branch=branches.get(row.scope_id or 0), sees_failures=call.sees_failures) for row in rows]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
 
 

@@ -42,7 +42,7 @@ def show_message(code: str, message: str | None, params: Mapping[str, Any] | Non
     return message or render(code, params)
 
 
-def show_step(step: StepRun, *, sees_failures: bool) -> Shown:
+def show_step(step: StepRun, *, branch: str | None = None, sees_failures: bool) -> Shown:
     """One attempt. `id` is the attempt's own, `execution` is the same for all attempts of a visit."""
     return {
         "id": step.ulid,
@@ -50,7 +50,7 @@ def show_step(step: StepRun, *, sees_failures: bool) -> Shown:
         "node": step.node_id,
         "type": step.node_type,
         "type_version": step.type_version,
-        "branch": None,
+        "branch": branch,
         "role": step.role,
         "visit": step.visit,
         "attempt": step.attempt,

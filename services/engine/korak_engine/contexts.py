@@ -167,7 +167,7 @@ class View:
     @cached_property
     def _roots(self) -> dict[str, Any]:
         snapshot, step = self._work.snapshot, self._work.step
-        return get_roots(snapshot.plan, snapshot.instance, snapshot.ended, self.now, scope_id=step.scope_id)
+        return get_roots(snapshot, snapshot.scopes, self.now, scope_id=step.scope_id)
 
 
 class AsyncContext(View):

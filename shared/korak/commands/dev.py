@@ -30,6 +30,9 @@ def register(app: typer.Typer) -> None:
         steps: Annotated[
             str | None, typer.Option(help="Modules with step types, with commas between.", metavar="A.B")
         ] = None,
+        chains: Annotated[
+            str | None, typer.Option(help="Modules with chains to publish, with commas between.", metavar="A.B")
+        ] = None,
         publish: Annotated[
             list[Path] | None, typer.Option(help="A directory of graphs to publish; may be repeated.", exists=True)
         ] = None,
@@ -45,10 +48,10 @@ def register(app: typer.Typer) -> None:
         from korak.dev import stack
 
         screen = get_screen(ctx)
-        settings = welcoming.choose(running.read_settings(steps), is_json=screen.is_json)
+        settings = welcoming.choose(running.read_settings(steps, chains), is_json=screen.is_json)
         logs.configure(settings.logs)
         options = stack.Options(data, port, token, tuple(tuple(shlex.split(each)) for each in beside or ()))
-        ready = welcoming.Welcome(screen, tuple(publish or ()))
+        ready = welcoming.Welcome(screen, tuple(publish or ()), settings.chains)
 
         async def main(stop: asyncio.Event) -> None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop.set)

@@ -96,8 +96,8 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     table = _get_grid("node", "type", "attempt", "took", "")
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
     for step in steps:
-        name = str(step["node"])
-        if step["node"] in has_visits:
+        name = _indent(str(step["node"]), step.get("branch"))
+        if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
         status = str(step["status"])
         attempt = step.get("attempt", 1)
@@ -127,6 +127,11 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
     outcome = step.get("outcome")
     way = "" if outcome in (None, "next") else f"→ {outcome}  "
     return Text.assemble(way, (_compact(step.get("output")) if step.get("output") else "", "dim"))
+
+
+def _indent(node: str, branch: str | None) -> str:
+    """A step of a branch or an item, below its container."""
+    return node if branch is None else f"{'  ' * (branch.count('/') + 1)}{node} [{branch}]"
 
 
 def _list_waits(instance: Mapping[str, Any], now: datetime, node: str | None = None) -> Iterator[str]:

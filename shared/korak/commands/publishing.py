@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -87,10 +87,16 @@ def publish_file(caller: Caller, file: Path) -> Published:
 
 def publish_document(caller: Caller, file: Path, document: dict[str, Any]) -> Published:
     """The same for a document. Raises Refusal."""
+    result, version = put_document(caller, document)
+    return Published(file, result, document["key"], version)
+
+
+def put_document(caller: Caller, document: dict[str, Any]) -> tuple[Result, int | None]:
+    """Publish a document that isn't published as it stands, and its version. Raises Refusal."""
     key = document["key"]
     known = find(caller, key)
     if known is not None and _is_published(known, document):
-        return Published(file, Result.UNCHANGED, key, known["version"])
+        return Result.UNCHANGED, known["version"]
     answer = caller.send(
         "PUT",
         f"/v1/definitions/{key}",
@@ -98,7 +104,7 @@ def publish_document(caller: Caller, file: Path, document: dict[str, Any]) -> Pu
         params={"publish": "true"},
         headers={"if_match": None if known is None else f'"{known["checksum"]}"'},
     )
-    return Published(file, Result.PUBLISHED, key, answer.body.get("version"))
+    return Result.PUBLISHED, answer.body.get("version")
 
 
 def find(caller: Caller, key: str) -> dict[str, Any] | None:
@@ -119,11 +125,16 @@ def draw(found: list[Published]) -> RenderableType:
     return Group(*(line for each in found for line in _draw(each)))
 
 
-def _draw(each: Published) -> Iterator[Text]:
-    glyph, style = {"published": ("●", "green"), "unchanged": ("○", "dim"), "refused": ("✗", "red")}[each.result]
-    version = f" version {each.version}" if each.version else ""
-    yield Text.assemble((glyph, style), f" {each.key or each.file}{version} ", (f"{each.result} · {each.file}", "dim"))
-    yield from (Text(f"  {line}", "red") for line in each.lines)
+def draw_result(key: str, version: int | None, result: Result, where: object, lines: Iterable[str]) -> list[Text]:
+    """A line on what became of a definition, and below it why it was refused."""
+    glyph, style = {"published": ("●", "green"), "unchanged": ("○", "dim"), "refused": ("✗", "red")}[result]
+    number = f" version {version}" if version else ""
+    first = Text.assemble((glyph, style), f" {key}{number} ", (f"{result} · {where}", "dim"))
+    return [first, *(Text(f"  {line}", "red") for line in lines)]
+
+
+def _draw(each: Published) -> list[Text]:
+    return draw_result(each.key or str(each.file), each.version, each.result, each.file, each.lines)
 
 
 def _is_published(known: dict[str, Any], document: dict[str, Any]) -> bool:

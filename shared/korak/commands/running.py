@@ -25,12 +25,16 @@ GRACE = 2.0
 """Seconds in which what still runs must let itself be cancelled once a service has ended."""
 
 
-def read_settings(steps: str | None = None) -> Settings:
-    """The settings of this process's environment, with `steps` for KORAK_STEPS. Modules in the directory are found."""
+def read_settings(steps: str | None = None, chains: str | None = None) -> Settings:
+    """The settings of this process's environment, with `steps` for KORAK_STEPS and `chains` for KORAK_CHAINS.
+
+    Modules in the directory are found.
+    """
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    return load_settings({**os.environ, "KORAK_STEPS": steps} if steps else os.environ)
+    said = {name: modules for name, modules in (("KORAK_STEPS", steps), ("KORAK_CHAINS", chains)) if modules}
+    return load_settings({**os.environ, **said})
 
 
 def run_service(name: str, steps: str | None = None) -> int:

@@ -17,10 +17,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from korak.commands import publishing
+from korak.commands import publishing, syncing
 from korak.commands.calling import Caller
 from korak.commands.publishing import Published, Result
 from korak.commands.screen import Screen
+from korak.commands.syncing import Synced
 from korak.config import Settings
 from korak.dev import stack
 from korak.graphs.document import TRIGGER
@@ -48,22 +49,25 @@ class Welcome:
 
     screen: Screen
     places: Sequence[Path]
+    chains: Sequence[str] = ()
 
     async def __call__(self, running: stack.Running) -> None:
         """Tell it, once."""
-        found = await asyncio.to_thread(self._publish, running)
-        for each in found if self.screen.is_json else ():
-            for line in each.lines:
-                self.screen.tell(f"{each.file}: {line}")
+        found, synced = await asyncio.to_thread(self._publish, running)
+        told = [(str(each.file), each.lines) for each in found] + [(each.module, each.lines) for each in synced]
+        for place, lines in told if self.screen.is_json else ():
+            for line in lines:
+                self.screen.tell(f"{place}: {line}")
         answer = {"url": running.url, "token": running.token}
-        self.screen.show(answer, lambda _: draw(running, found))
+        self.screen.show(answer, lambda _: draw(running, found, synced))
 
-    def _publish(self, running: stack.Running) -> list[Published]:
+    def _publish(self, running: stack.Running) -> tuple[list[Published], list[Synced]]:
         caller = Caller(running.url, running.token)
-        return [publishing.publish_file(caller, file) for file in publishing.list_graphs(*self.places)]
+        found = [publishing.publish_file(caller, file) for file in publishing.list_graphs(*self.places)]
+        return found, syncing.sync_chains(caller, syncing.load(self.chains))
 
 
-def draw(running: stack.Running, found: Sequence[Published]) -> RenderableType:
+def draw(running: stack.Running, found: Sequence[Published], synced: Sequence[Synced] = ()) -> RenderableType:
     """What there is, and what to do next."""
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     facts.add_row("API", Text(running.url, "bold"))
@@ -79,8 +83,10 @@ def draw(running: stack.Running, found: Sequence[Published]) -> RenderableType:
         Padding(facts, (0, 0, 0, 2)),
         Text(),
     ]
-    if found:
-        parts += [Padding(publishing.draw(list(found)), (0, 0, 0, 2)), Text()]
+    drawn = [publishing.draw(list(found))] if found else []
+    drawn += [syncing.draw(synced)] if synced else []
+    if drawn:
+        parts += [Padding(Group(*drawn), (0, 0, 0, 2)), Text()]
     parts += [Padding(_suggest(found), (0, 0, 0, 2)), Text()]
     return Group(*parts)
 

@@ -36,6 +36,10 @@ class Changes:
     new_waits: list[Wait] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
     new_scopes: list[Scope] = field(default_factory=list)
+    closed_scopes: list[int] = field(default_factory=list)
+    """Attempts of containers whose open scopes are cancelled, be they in the snapshot or not."""
+    adopted_scopes: list[tuple[int, int]] = field(default_factory=list)
+    """Attempts of failed containers, each with the one that its scopes belong to from now on, the unfinished anew."""
     deliveries: list[Delivery] = field(default_factory=list)
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

@@ -45,7 +45,7 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
     if node.is_pure:
         _fire_retry(draft, step)
         signal = None if step.resume_signal is None else Signal.from_json(step.resume_signal)
-        _decide(draft, node, step, claimant, signal)
+        _decide(draft, node, step, signal)
     elif not claimant.runs(node.type, node.type_version):
         starting.park_for_engine(draft, step)
         draft.dropped = "no_engine_for_type"
@@ -57,8 +57,12 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
 def _claim_waiting(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
     probe = step.probe
     step = draft.clear_ready(step)
+    if step.counters is not None:
+        draft.containers.append(step.id)
+        if not draft.list_waits(step):
+            return
     if not wake(draft, node, step, claimant, probe):
-        draft.dropped = "nothing_due"
+        draft.dropped = None if draft.containers else "nothing_due"
 
 
 def wake(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | None, probe: Probe | None = None) -> bool:
@@ -70,7 +74,7 @@ def wake(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | No
         signal = waiting.choose(draft, step)
     except KorakError as error:
         refused = Raised(error.code, error.message, error.params, is_retryable=False)
-        walking.walk(draft, failing.fail_step(draft, node, step, refused), claimant)
+        walking.walk(draft, failing.fail_step(draft, node, step, refused), step.scope_id)
         return True
     if signal is None and probe is Probe.RESUME:
         signal = Signal(SignalKind.PROBE, at=draft.now)
@@ -88,24 +92,22 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
     step.resume_signal = signal.to_json()
     if node.is_pure:
         draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
-        _decide(draft, node, step, claimant, signal)
+        _decide(draft, node, step, signal)
     elif claimant is not None and claimant.runs(node.type, node.type_version):
         _run(draft, node, step, claimant)
     else:
         starting.park_for_engine(draft, draft.move(step, StepStatus.RUNNING))
 
 
-def _decide(
-    draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | None, signal: Signal | None = None
-) -> None:
+def _decide(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal | None = None) -> None:
     step = draft.move(step, StepStatus.RUNNING)
-    walking.walk(draft, walking.decide_pure(draft, node, step, signal), claimant)
+    walking.walk(draft, walking.decide_pure(draft, node, step, signal), step.scope_id)
 
 
 def _run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
     error = starting.run(draft, node, step, claimant)
     if error is not None:
-        walking.walk(draft, failing.fail_step(draft, node, step, error), claimant)
+        walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
 
 
 def _fire_retry(draft: Draft, step: StepRun) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import failing, retries, waiting
+from korak.core import containers, failing, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
@@ -63,7 +63,7 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
     for live in _list_idle(draft):
         step = draft.edit(live)
         step.parked_for = None
-        if not _awaits_retry(draft, step.id):
+        if not _awaits_retry(draft, step.id) and containers.is_owed_a_look(draft, step):
             draft.make_ready(step)
     draft.record(EventType.INSTANCE_RESUMED, None, {"actor": actor})
 
@@ -99,7 +99,7 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
     instance.failure_category = instance.failed_node_id = None
     if instance.deadline_seconds is not None:
         instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
-    retries.reopen(draft, draft.plan.nodes[failed.node_id], failed)
+    containers.reopen(draft, draft.plan.nodes[failed.node_id], failed)
     draft.record(EventType.INSTANCE_RETRIED, failed, {"actor": actor})
 
 

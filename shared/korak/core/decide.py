@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, delivering, failing, recording, retries, walking
+from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, walking
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import (
@@ -38,6 +38,7 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
     if not isinstance(fact, Broken):
         delivering.obey(draft)
     _answer(draft, fact)
+    containers.proceed(draft)
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     return draft.finish()
@@ -46,8 +47,10 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
         case Finished(step, token, result, claimant):
-            recording.record(draft, step, token, result, claimant)
+            draft.claimant = claimant
+            recording.record(draft, step, token, result)
         case Claimed(step, claimant):
+            draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
             _start(draft)

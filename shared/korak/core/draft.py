@@ -7,8 +7,9 @@ from typing import Any
 
 from korak.core import transitions
 from korak.core.changes import Changes, Grant
-from korak.core.rows import Delivery, Event, Failure, Instance, StepRun, Wait, copy
-from korak.core.snapshot import Kept, Policy, Snapshot
+from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.scopes import Scopes, get_state
+from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
 from korak.graphs.plans import Plan, PlannedNode
 from korak.model import (
     DeliveryKind,
@@ -17,6 +18,7 @@ from korak.model import (
     Json,
     JsonObject,
     ParkedFor,
+    ScopeStatus,
     StepRole,
     StepStatus,
     WaitKind,
@@ -35,10 +37,14 @@ class Draft:
         self.instance: Instance = copy(snapshot.instance)
         self.steps: dict[int, StepRun] = dict(snapshot.steps)
         self.waits: dict[int, Wait] = dict(snapshot.waits)
+        self.scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
         self.walked = 0
-        self.last_output: JsonObject | None = None
+        self.claimant: Claimant | None = None
+        self.last_outputs: dict[int | None, JsonObject] = {}
+        self.containers: list[int] = []
+        self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
         self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
@@ -53,6 +59,11 @@ class Draft:
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
+
+    def make_id(self) -> int:
+        """An id of the draft's own, until the store has given the row another one."""
+        self._last_id -= 1
+        return self._last_id
 
     # steps
 
@@ -92,12 +103,13 @@ class Draft:
         release_claim(twin)
         return twin
 
-    def add_step(self, node: PlannedNode, *, visit: int, like: StepRun | None = None) -> StepRun:
-        """A new attempt without a status: the first of a visit, or the one after `like`."""
+    def add_step(
+        self, node: PlannedNode, *, visit: int, like: StepRun | None = None, scope_id: int | None = None
+    ) -> StepRun:
+        """A new attempt without a status: the first of a visit in a scope, or the one after `like`."""
         instance = self.instance
-        self._last_id -= 1
         step = StepRun(
-            id=self._last_id,
+            id=self.make_id(),
             instance_id=instance.id,
             owner_scope=instance.owner_scope,
             node_id=node.id,
@@ -109,14 +121,16 @@ class Draft:
             queue=node.queue or instance.queue or "default",
             created_at=self.now,
             priority=instance.priority if node.priority is None else node.priority,
+            scope_id=scope_id,
         )
         if like is not None:
             step.attempt = like.attempt + 1
             step.retry_of = like.ulid
             step.execution_id = like.execution_id
-            step.scope_id = like.scope_id
-            step.parent_step_run_id = like.parent_step_run_id
+            step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
+        if step.scope_id in self.scopes.rows:
+            step.parent_step_run_id = self.scopes.rows[step.scope_id].step_run_id
         self.steps[step.id] = step
         self._new_steps.append(step)
         return step
@@ -176,9 +190,8 @@ class Draft:
 
     def add_wait(self, step: StepRun, kind: WaitKind, **columns: Any) -> Wait:
         """A new pending wait of the attempt."""
-        self._last_id -= 1
         wait = Wait(
-            id=self._last_id,
+            id=self.make_id(),
             instance_id=self.instance.id,
             step_run_id=step.id,
             owner_scope=self.instance.owner_scope,
@@ -256,14 +269,46 @@ class Draft:
             self.ended = dict(self.ended)
         self.ended[(step.scope_id, step.node_id)] = what
 
-    def get_walk(self, part: str) -> JsonObject:
-        """A copy of one part of the walk's bookkeeping: `visits` or `loops`, by node."""
-        kept = (self.instance.walk or {}).get(part)
+    def _list_ended(self) -> dict[tuple[int | None, str], JsonObject]:
+        """What may still be read of ended visits: those of bodies that are over are nobody's."""
+        if not self.scopes.edited and not self.scopes.closed and not self.scopes.added:
+            return self.ended
+        rows = self.scopes.rows
+        live = {None, *(scope.id for scope in rows.values() if scope.status is ScopeStatus.RUNNING)}
+        return {place: what for place, what in self.ended.items() if place[0] in live}
+
+    def get_state(self, scope_id: int | None) -> JsonObject:
+        """The state as a scope sees it."""
+        return self.instance.state if scope_id is None else get_state(self.instance, self.scopes.rows, scope_id)
+
+    def write_state(self, scope_id: int | None, written: JsonObject) -> None:
+        """Replace top-level keys of the state, in this scope alone."""
+        if written:
+            place = self._edit_place(scope_id)
+            place.state = {**(place.state or {}), **written}
+
+    def get_walk(self, part: str, scope_id: int | None = None) -> JsonObject:
+        """A copy of one part of a place's bookkeeping: `visits`, of the whole run, or `loops`, by node."""
+        place = self.instance if scope_id is None else self.scopes.rows[scope_id]
+        kept = (place.walk or {}).get(part)
         return dict(kept) if isinstance(kept, dict) else {}
 
-    def set_walk(self, part: str, value: JsonObject) -> None:
-        """Replace one part of the walk's bookkeeping."""
-        self.instance.walk = {**(self.instance.walk or {}), part: value}
+    def set_walk(self, part: str, value: JsonObject, scope_id: int | None = None) -> None:
+        """Replace one part of a place's bookkeeping."""
+        place = self._edit_place(scope_id)
+        place.walk = {**(place.walk or {}), part: value}
+
+    def _edit_place(self, scope_id: int | None) -> Instance | Scope:
+        return self.instance if scope_id is None else self.scopes.edit(scope_id)
+
+    def end_scope(
+        self, scope_id: int, to: ScopeStatus, *, outcome: str | None = None, output: Json = None, error: Json = None
+    ) -> None:
+        """The body has come to its end; its container is told before the decision is over."""
+        scope = self.scopes.move(scope_id, to)
+        scope.outcome, scope.output = outcome, output
+        scope.error = error if isinstance(error, dict) else None
+        self.ended_scopes.append(scope_id)
 
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
@@ -278,6 +323,10 @@ class Draft:
             new_steps=self._new_steps,
             waits=list(self._edited_waits.values()),
             new_waits=self._new_waits,
+            scopes=list(self.scopes.edited.values()),
+            new_scopes=self.scopes.added,
+            closed_scopes=self.scopes.closed,
+            adopted_scopes=self.scopes.adopted,
             deliveries=list(self._edited_deliveries.values()),
             new_deliveries=self._new_deliveries,
             events=self._events,
@@ -292,7 +341,7 @@ class Draft:
         instance.updated_at = self.now
         changes.ready = list(self._made_ready.values())
         changes.after = Snapshot(
-            instance, self.plan, self.policy, self.steps, self.waits, self.snapshot.scopes, self.ended
+            instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
         return changes
 

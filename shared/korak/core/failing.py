@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from korak.core import hooks, retries, waiting
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
+from korak.core.scopes import list_path
 from korak.errors import render
 from korak.graphs.plans import PlannedNode
 from korak.model import (
@@ -16,6 +18,7 @@ from korak.model import (
     FailureCategory,
     InstanceStatus,
     JsonObject,
+    ScopeStatus,
     StepRole,
     StepStatus,
 )
@@ -40,8 +43,8 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
         return None
     exit_ = None if error.category is FailureCategory.LIMIT else find_exit(node, error.code)
     if exit_ is None:
-        _note(draft, failed, error, "instance")
-        fail_instance(draft, error.code, error.params, step=failed, message=error.message, category=error.category)
+        _note(draft, failed, error, "instance" if failed.scope_id is None else "none")
+        _give_way(draft, failed, error)
         return None
     _note(draft, failed, error, "exit")
     failed.outcome = exit_
@@ -49,6 +52,16 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
         failed, output=None, outcome=exit_, error=get_told(error.code, error.message, error.params, failed.attempt)
     )
     return node.targets[exit_]
+
+
+def _give_way(draft: Draft, failed: StepRun, error: Raised) -> None:
+    """Nothing inside leads on: the body has failed, which its container is told; at the outermost level the run has."""
+    if failed.scope_id is None:
+        fail_instance(draft, error.code, error.params, step=failed, message=error.message, category=error.category)
+        return
+    told = get_told(error.code, error.message, error.params, failed.attempt)
+    told |= {"node": failed.node_id, "params": error.params, "category": error.category}
+    draft.end_scope(failed.scope_id, ScopeStatus.FAILED, error=told | {"text": error.message})
 
 
 def get_told(code: str, message: str | None, params: JsonObject | None, attempts: int) -> JsonObject:
@@ -71,6 +84,7 @@ def find_exit(node: PlannedNode, code: str) -> str | None:
 
 
 def _close(draft: Draft, step: StepRun, error: Raised) -> StepRun:
+    close_inside(draft, step)
     draft.cancel_waits(step)
     step = draft.move(step, StepStatus.FAILED)
     step.error_code, step.error_message = error.code, error.message
@@ -162,16 +176,38 @@ def refuse(draft: Draft, code: str, params: JsonObject) -> None:
 
 def close_live(draft: Draft) -> None:
     """Cancel every live attempt and open wait; steps that had begun get their cancel hook (CN-3)."""
-    for step in list(draft.steps.values()):
+    cancel_steps(draft, list(draft.steps.values()))
+    waiting.close_deliveries(draft)
+
+
+def close_inside(draft: Draft, step: StepRun) -> None:
+    """A container ends: what still lives in its bodies is cancelled, however deep, and results of it come too late."""
+    if step.counters is None:
+        return
+    scopes = draft.scopes.rows
+    around = {scope.id for scope in scopes.values() if scope.step_run_id == step.id}
+    inside = [
+        live
+        for live in draft.steps.values()
+        if live.scope_id is not None and any(scope.id in around for scope in list_path(scopes, live.scope_id))
+    ]
+    cancel_steps(draft, inside)
+    draft.scopes.close(step)
+
+
+def cancel_steps(draft: Draft, steps: Sequence[StepRun]) -> None:
+    """Cancel live attempts and their open waits; those that had begun get their cancel hook (CN-3)."""
+    for step in steps:
         if step.role is not StepRole.STEP:
             continue
+        if step.counters is not None:
+            draft.scopes.close(step)
         was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1 or step.resume_signal is not None
         draft.cancel_waits(step)
         cancelled = draft.move(step, StepStatus.CANCELLED)
         draft.record(EventType.STEP_CANCELLED, cancelled)
         if was_begun:
             hooks.add_cancel_hook(draft, cancelled, call=1)
-    waiting.close_deliveries(draft)
 
 
 def limit_breach(code: str, params: JsonObject) -> Raised:

@@ -8,13 +8,12 @@ from korak.core import failing, hooks, starting, walking
 from korak.core.draft import Draft
 from korak.core.facts import HandlerResult, Raised
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, JsonObject, StepRole, StepStatus
 from korak.steps.contract import Complete, Fail, Wait
 
 
-def record(draft: Draft, step_id: int, token: str, result: HandlerResult, claimant: Claimant | None) -> None:
+def record(draft: Draft, step_id: int, token: str, result: HandlerResult) -> None:
     """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel its hook runs again (CN-4)."""
     step = find_held(draft, step_id, token)
     if step is None:
@@ -27,7 +26,7 @@ def record(draft: Draft, step_id: int, token: str, result: HandlerResult, claima
     elif step.role is not StepRole.STEP:
         hooks.finish(draft, step, result)
     else:
-        walking.walk(draft, settle(draft, node, step, result), claimant)
+        walking.walk(draft, settle(draft, node, step, result), step.scope_id)
 
 
 def find_held(draft: Draft, step_id: int, token: str) -> StepRun | None:
@@ -83,7 +82,7 @@ def lose(draft: Draft, step_id: int, token: str) -> None:
     elif step.role is not StepRole.STEP:
         hooks.finish(draft, step, failing.LEASE_EXPIRED)
     else:
-        walking.walk(draft, failing.fail_step(draft, node, step, failing.LEASE_EXPIRED))
+        walking.walk(draft, failing.fail_step(draft, node, step, failing.LEASE_EXPIRED), step.scope_id)
 
 
 def hand_back(draft: Draft, step_id: int, token: str) -> None:

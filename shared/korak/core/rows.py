@@ -139,6 +139,7 @@ class StepRun:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     probe: Probe | None = None
+    counters: JsonObject | None = None
 
 
 @dataclass(eq=False)
@@ -171,7 +172,10 @@ class Wait:
 
 @dataclass(eq=False)
 class Scope:
-    """One body of a container: a branch or an item, with a state and a token of its own."""
+    """One body of a container: a branch or an item, with a token of its own. `state` is what was written in it.
+
+    A branch has its name, and the number of its declaration as its index; an item has no name.
+    """
 
     id: int
     instance_id: int
@@ -185,7 +189,7 @@ class Scope:
     state: JsonObject | None = None
     walk: JsonObject | None = None
     outcome: str | None = None
-    output: JsonObject | None = None
+    output: Json = None
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None

@@ -17,6 +17,7 @@ DEFAULT_RETRY = RetryPolicy(3, (30, 120, 600), 0.1)
 DEFAULT_LIMITS: Mapping[str, int] = {
     "max_steps": 200,
     "max_transitions": 10_000,
+    "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
     "max_output_bytes": 64 << 10,
     "max_input_bytes": 64 << 10,
@@ -70,8 +71,11 @@ class Kept:
 class Snapshot:
     """One instance. `steps` are its live attempts, `waits` the open ones, `ended` what values read of ended visits.
 
-    `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may take.
-    `failed` is the attempt that ended a failed instance, `cancelled` are attempts that were closed as they ran.
+    `scopes` are the bodies that live, a few that are to be started, and those that have ended where their container may
+    be merged. `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may
+    take.
+    `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
+    `cancelled` are attempts that were closed as they ran.
     """
 
     instance: Instance
@@ -84,4 +88,5 @@ class Snapshot:
     deliveries: list[Delivery] = field(default_factory=list)
     kept: dict[int, list[Kept]] = field(default_factory=dict)
     failed: StepRun | None = None
+    halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)

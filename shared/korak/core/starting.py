@@ -23,9 +23,10 @@ def enqueue(draft: Draft, step: StepRun) -> None:
 
 
 def may_run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> bool:
-    """Whether the next step may run where this one is recorded."""
+    """Whether the next step may run where this one is recorded; one token makes one step running."""
     return (
         draft.instance.paused_at is None
+        and not draft.claimed
         and not node.is_pure
         and step.queue in claimant.queues
         and claimant.runs(node.type, node.type_version)
@@ -88,9 +89,7 @@ def _resolve_input(draft: Draft, node: PlannedNode, step: StepRun) -> Json | Rai
     if node.config.is_literal:
         return node.config.resolve({})
     try:
-        given = node.config.resolve(
-            get_roots(draft.plan, draft.instance, draft.ended, draft.now, scope_id=step.scope_id)
-        )
+        given = node.config.resolve(get_roots(draft, draft.scopes.rows, draft.now, scope_id=step.scope_id))
     except KorakError as error:
         return Raised(error.code, error.message, error.params, is_retryable=False)
     issues = node.input_schema.check(given) if node.input_schema is not None else ()

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TypeAlias, TypeVar
 
 from korak.errors import KorakError
-from korak.model import EscalationStatus, InstanceStatus, StepStatus, WaitStatus
+from korak.model import EscalationStatus, InstanceStatus, ScopeStatus, StepStatus, WaitStatus
 
-Status = TypeVar("Status", InstanceStatus, StepStatus, WaitStatus, EscalationStatus)
+Status = TypeVar("Status", InstanceStatus, StepStatus, WaitStatus, ScopeStatus, EscalationStatus)
 
 Run: TypeAlias = InstanceStatus
 Step: TypeAlias = StepStatus
@@ -57,6 +57,16 @@ WAIT: Mapping[tuple[WaitStatus | None, WaitStatus], str] = {
     (Wait.PENDING, Wait.SUSPENDED): "suspend",
     (Wait.SUSPENDED, Wait.PENDING): "unsuspend",
     (Wait.SUSPENDED, Wait.CANCELLED): "cancel",
+}
+
+SCOPE: Mapping[tuple[ScopeStatus | None, ScopeStatus], str] = {
+    (ScopeStatus.PENDING, ScopeStatus.RUNNING): "start",
+    (ScopeStatus.PENDING, ScopeStatus.CANCELLED): "cancel",
+    (ScopeStatus.RUNNING, ScopeStatus.COMPLETED): "complete",
+    (ScopeStatus.RUNNING, ScopeStatus.FAILED): "fail",
+    (ScopeStatus.RUNNING, ScopeStatus.CANCELLED): "cancel",
+    (ScopeStatus.FAILED, ScopeStatus.RUNNING): "retry",
+    (ScopeStatus.CANCELLED, ScopeStatus.RUNNING): "retry",
 }
 
 ESCALATION: Mapping[tuple[EscalationStatus | None, EscalationStatus], str] = {

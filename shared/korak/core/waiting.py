@@ -53,7 +53,7 @@ def park(draft: Draft, step: StepRun, spec: WaitSpec, output: JsonObject) -> Non
 
     Raises a KorakError where the spec can't be waited for, before anything is changed.
     """
-    items = [(item, _get_columns(draft, item)) for item in spec.correlate(draft.instance.state).items]
+    items = [(item, _get_columns(draft, item)) for item in spec.correlate(draft.get_state(step.scope_id)).items]
     draft.cancel_waits(step)
     step = draft.move(step, StepStatus.WAITING) if step.status is not StepStatus.WAITING else draft.edit(step)
     step.output = output
@@ -201,7 +201,7 @@ def _consume(draft: Draft, arrival: Arrival) -> None:
 
 
 def _look_at_condition(draft: Draft, step: StepRun, wait: Wait) -> Signal | None:
-    roots = get_roots(draft.plan, draft.instance, draft.ended, draft.now, scope_id=step.scope_id)
+    roots = get_roots(draft, draft.scopes.rows, draft.now, scope_id=step.scope_id)
     if compile_condition(wait.condition).holds(roots):
         signal = Signal(SignalKind.CONDITION, outcome=wait.outcome, wait=wait.id, at=draft.now)
         return _close(draft, step, wait, signal)

@@ -194,6 +194,7 @@ def get_environ(settings: Settings) -> dict[str, str]:
         "KORAK_DATABASE__URL": settings.database.url,
         "KORAK_DATABASE__EFFECT_URL": settings.database.effect_url or "",
         "KORAK_STEPS": ",".join(settings.steps),
+        "KORAK_CHAINS": ",".join(settings.chains),
         "KORAK_RETRY__BACKOFF": ",".join(f"{pause:g}" for pause in settings.retry.backoff),
         "KORAK_LOGS__FORMAT": settings.logs.format,
         "KORAK_LOGS__LEVEL": settings.logs.level,

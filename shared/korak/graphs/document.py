@@ -18,6 +18,7 @@ END = "$end"
 RUN_LIMITS: Mapping[str, int | None] = {
     "max_steps": 200,
     "max_transitions": 10_000,
+    "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
     "max_starts_per_minute": None,
 }

@@ -63,7 +63,10 @@ class PlannedNode:
     input_schema: Schema | None
     repeats: bool
     jumps: frozenset[str] | None
+    comes_round: bool
+    """Whether it stands in a cycle of its own body."""
     container: str | None
+    branch: str | None
     body: str | None
     branches: Mapping[str, str]
     escalations: tuple[JsonObject, ...]
@@ -71,6 +74,11 @@ class PlannedNode:
     """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
     program: object = None
     """A slot that a pure type may fill with its compiled config."""
+
+    @property
+    def bodies(self) -> bool:
+        """Whether it is a container."""
+        return self.body is not None or bool(self.branches)
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +114,8 @@ class Plan:
     inputs: JsonObject | None
     """The schema of a start's input, as written; None: any object."""
     input_schema: Schema | None
+
+    has_containers: bool = False
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
@@ -152,6 +162,7 @@ class _Planner:
             signals=get_signals((graph.nodes[node.id], node.waits) for node in nodes.values()),
             inputs=inputs,
             input_schema=None if inputs is None else compile_schema(inputs),
+            has_containers=any(node.bodies for node in nodes.values()),
         )
 
     def _read_flow(self) -> None:
@@ -191,7 +202,9 @@ class _Planner:
             input_schema=None if config.is_literal else self._schemas[name],
             repeats=node.id in self._repeating or node.container is not None,
             jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            comes_round=node.id in self._repeating,
             container=node.container,
+            branch=node.branch,
             body=self._get_start(node, None),
             branches={name: start for name in node.branches if (start := self._get_start(node, name))},
             escalations=tuple(cast("list[JsonObject]", raw.get("escalations") or [])),

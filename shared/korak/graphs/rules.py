@@ -99,6 +99,9 @@ def _check_members(node: Node, contract: TypeContract) -> Iterator[Issue]:
     for member, detail in _list_misplaced(node, contract):
         if member in node.raw:
             yield Issue("invalid_config", f"{node.pointer}/{member}", {"detail": detail}, node.id)
+    needed = CONTAINERS.get(node.type)
+    if needed is not None and needed not in node.raw:
+        yield Issue("invalid_config", node.pointer, {"detail": f"{node.type} needs {needed}."}, node.id)
 
 
 def _list_misplaced(node: Node, contract: TypeContract) -> Iterator[tuple[str, str]]:

@@ -116,5 +116,7 @@ class Writers:
             path = paths.parse(field)
         except paths.Malformed:
             return
-        if len(path) > 1 and path[0] == "state":
+        if path == ("state",):
+            self._merged.append(None)
+        elif path[0] == "state":
             self._fields.add(path[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from korak.errors import Issue, KorakError
 from korak.graphs.paths import MISSING, Malformed, Missing
@@ -14,7 +14,18 @@ from korak.steps.contract import StepType, resume_default
 from korak.steps.results import NEXT, Complete, Fail
 from korak.steps.waits import Signal, WaitSpec
 
-__all__ = ["MISSING", "Completed", "Entry", "Failed", "LoopState", "Parked", "PureNode", "PureResult", "PureType"]
+__all__ = [
+    "MISSING",
+    "Completed",
+    "Entry",
+    "Failed",
+    "LoopState",
+    "Opened",
+    "Parked",
+    "PureNode",
+    "PureResult",
+    "PureType",
+]
 
 Program = TypeVar("Program")
 
@@ -54,6 +65,7 @@ class Entry:
     """One entry into a pure node, or its waking: all that it may read.
 
     `loop` is the node's own bookkeeping in this scope. `output` is what this visit parked with, when it is woken.
+    `branches` tells how many the node has.
     """
 
     node: PureNode
@@ -63,6 +75,7 @@ class Entry:
     visit: int = 1
     loop: LoopState | None = None
     output: JsonObject | None = None
+    branches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +114,23 @@ class Failed:
     is_retryable: bool = False
 
 
-PureResult: TypeAlias = Completed | Parked | Failed
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The node's bodies begin, `total` of them; it is done by `mode` and `quorum`, and waits meanwhile.
+
+    At most `concurrency` run at a time (None: as many as the engine lets). `input` is what is kept with the visit.
+    What fires of `spec` meanwhile wakes the node itself.
+    """
+
+    total: int
+    mode: Literal["all", "first_success", "quorum"] = "all"
+    quorum: int = 1
+    concurrency: int | None = None
+    input: JsonObject | None = None
+    spec: WaitSpec | None = None
+
+
+PureResult: TypeAlias = Completed | Parked | Opened | Failed
 
 
 class PureType(StepType, Generic[Program]):

@@ -34,6 +34,9 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.deliveries
         or changes.new_deliveries
         or changes.failures
+        or changes.scopes
+        or changes.new_scopes
+        or changes.closed_scopes
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
         for changes in batch
@@ -46,7 +49,6 @@ def is_begun_here(step: StepRun) -> bool:
         step.status is StepStatus.RUNNING
         and step.attempt == 1
         and step.role is StepRole.STEP
-        and step.scope_id is None
         and step.resume_signal is None
     )
 
@@ -135,6 +137,7 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     ]
     if edited:
         await runner.fetch("steps_change", step=edited)
+    await _write_scopes(runner, batch)
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
     if new_waits:
@@ -147,6 +150,18 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
+
+
+async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
+    """Adopt first, so that a body that goes on isn't begun anew; close last, so that nothing of it stays open."""
+    adopted = [pair for changes in batch for pair in changes.adopted_scopes]
+    if adopted:
+        await runner.fetch("scopes_adopt", adopted=adopted)
+    await _write(runner, "scopes_add", "scope", [scope for changes in batch for scope in changes.new_scopes])
+    await _write(runner, "scopes_change", "scope", [scope for changes in batch for scope in changes.scopes])
+    closed = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.closed_scopes]
+    if closed:
+        await runner.fetch("scopes_close", closed=closed)
 
 
 async def _write(runner: Runner, name: str, group: str, rows: Sequence[Any]) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from korak.core.counters import AHEAD, PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Instance, StepRun, Wait
+from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
-from korak.model import JsonObject, StepStatus
+from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -48,6 +49,7 @@ class Loader:
         for row in await runner.fetch("signals_load", ids=ids):
             delivery = read(Delivery, row)
             snapshots[delivery.instance_id].deliveries.append(delivery)
+        await _load_scopes(runner, ids, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
         return snapshots
@@ -56,15 +58,66 @@ class Loader:
 async def _load_steps(
     runner: Runner, ids: Sequence[int], closed: Sequence[int], snapshots: Mapping[int, Snapshot]
 ) -> None:
-    for row in await runner.fetch("steps_load", ids=ids, closed=list(closed)):
+    inside = _list_inside(snapshots.values())
+    others = [instance_id for instance_id in ids if instance_id not in inside]
+    rows = await runner.fetch("steps_load", ids=others, closed=list(closed)) if others else []
+    if inside:
+        nodes = _list_outermost(snapshots, inside)
+        rows = [*rows, *await runner.fetch("steps_inside", node=nodes, ids=list(inside), closed=list(closed))]
+    for row in rows:
         step = read(StepRun, row)
         snapshot = snapshots[step.instance_id]
         if step.status is not None and step.status.is_live:
             snapshot.steps[step.id] = step
         elif step.status is StepStatus.CANCELLED:
             snapshot.cancelled[step.id] = step
-        elif step.status is StepStatus.FAILED and _is_newer(step, snapshot.failed):
+        elif step.status is StepStatus.FAILED and step.scope_id is None and _is_newer(step, snapshot.failed):
             snapshot.failed = step
+        if step.scope_id is not None and is_halted(snapshot.instance, step):
+            snapshot.halted[step.scope_id] = step
+
+
+def is_halted(instance: Instance, step: StepRun) -> bool:
+    """Whether a body of a failed run stood at this attempt, the newest at its node there, as it ended."""
+    is_unfinished = step.status in (StepStatus.FAILED, StepStatus.CANCELLED) and step.outcome is None
+    return is_unfinished and step.role is StepRole.STEP and instance.status is InstanceStatus.FAILED
+
+
+async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[int, Snapshot]) -> None:
+    """Only instances whose graph has containers have any."""
+    if not any(snapshot.plan.has_containers for snapshot in snapshots.values()):
+        return
+    containers = [
+        _get_container(step) for snapshot in snapshots.values() for step in snapshot.steps.values() if step.counters
+    ]
+    halted = [scope_id for snapshot in snapshots.values() for scope_id in snapshot.halted]
+    for row in await runner.fetch("scopes_load", ids=ids, container=containers, halted=halted):
+        scope = read(Scope, row)
+        snapshots[scope.instance_id].scopes[scope.id] = scope
+
+
+def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
+    counters = Counters.from_json(step.counters or {})
+    is_whole = counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each"
+    return step.id, counters.next_index, is_whole, AHEAD if step.ready_at is None else PAGE
+
+
+def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:
+    """The open instances whose graph has containers: what has ended in these isn't looked at."""
+    return {
+        snapshot.instance.id
+        for snapshot in snapshots
+        if snapshot.plan.has_containers and not snapshot.instance.is_ended
+    }
+
+
+def _list_outermost(snapshots: Mapping[int, Snapshot], ids: Iterable[int]) -> list[tuple[int, str]]:
+    return [
+        (instance_id, node.id)
+        for instance_id in ids
+        for node in snapshots[instance_id].plan.nodes.values()
+        if node.container is None
+    ]
 
 
 def _is_newer(step: StepRun, other: StepRun | None) -> bool:
@@ -73,7 +126,19 @@ def _is_newer(step: StepRun, other: StepRun | None) -> bool:
 
 
 async def _load_ended(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:
-    for row in await runner.fetch("ended_load", ids=list(snapshots)):
+    scopes = [
+        scope.id
+        for snapshot in snapshots.values()
+        for scope in snapshot.scopes.values()
+        if scope.status is ScopeStatus.RUNNING or scope.id in snapshot.halted
+    ]
+    inside = {instance_id for instance_id, snapshot in snapshots.items() if snapshot.plan.has_containers}
+    others = [instance_id for instance_id in snapshots if instance_id not in inside]
+    rows = await runner.fetch("ended_load", ids=others) if others else []
+    if inside:
+        nodes = _list_outermost(snapshots, inside)
+        rows = [*rows, *await runner.fetch("ended_inside", node=nodes, scopes=scopes)]
+    for row in rows:
         snapshots[row["instance_id"]].ended[(row["scope_id"], row["node_id"])] = _get_ended(row)
 
 

@@ -8,13 +8,13 @@ from typing import TypeVar
 from ulid import ULID
 
 from korak.core.changes import Changes
-from korak.core.rows import Delivery, Event, Failure, StepRun, Wait
+from korak.core.rows import Delivery, Event, Failure, Scope, StepRun, Wait
 from korak.store.database import Runner
 
-Row = TypeVar("Row", StepRun, Wait)
+Row = TypeVar("Row", StepRun, Wait, Scope)
 
 BLOCK = 2_000
-TABLES = ("workflow_instances", "workflow_step_runs", "workflow_waits")
+TABLES = ("workflow_instances", "workflow_step_runs", "workflow_waits", "workflow_scopes")
 
 
 class Ids:
@@ -31,6 +31,7 @@ class Ids:
             wanted["workflow_instances"] += changes.is_new
             wanted["workflow_step_runs"] += len(changes.new_steps)
             wanted["workflow_waits"] += len(changes.new_waits)
+            wanted["workflow_scopes"] += len(changes.new_scopes)
         for table, count in wanted.items():
             if len(self._free[table]) < count:
                 rows = await runner.fetch("ids_take", table=table, count=max(count, self._block))
@@ -57,22 +58,44 @@ def seal(changes: Changes, ids: Ids) -> None:
             wait.id = ids.take("workflow_waits")
     if given:
         _rename(changes, given)
-    if changes.new_steps or changes.new_waits:
+    if changes.new_scopes:
+        _seal_scopes(changes, ids)
+    if changes.new_steps or changes.new_waits or changes.new_scopes:
         _index(changes)
 
 
 def _rename(changes: Changes, given: dict[int, int]) -> None:
-    rows: tuple[Wait | Event | Failure | Delivery, ...]
+    rows: tuple[Wait | Event | Failure | Delivery | Scope, ...]
     rows = (*changes.new_waits, *changes.events, *changes.failures, *changes.new_deliveries)
+    rows = (*rows, *changes.new_scopes, *changes.scopes, *changes.after.scopes.values())
     for row in rows:
         if row.step_run_id is not None and row.step_run_id < 0:
             row.step_run_id = given[row.step_run_id]
+    for step in changes.new_steps:
+        if step.parent_step_run_id is not None:
+            step.parent_step_run_id = given.get(step.parent_step_run_id, step.parent_step_run_id)
+    changes.closed_scopes = [given.get(step_id, step_id) for step_id in changes.closed_scopes]
+    changes.adopted_scopes = [(before, given.get(after, after)) for before, after in changes.adopted_scopes]
+
+
+def _seal_scopes(changes: Changes, ids: Ids) -> None:
+    given: dict[int | None, int] = {}
+    for scope in changes.new_scopes:
+        if scope.id < 0:
+            own, scope.id = scope.id, ids.take("workflow_scopes")
+            given[own] = scope.id
+    for scope in changes.new_scopes:
+        scope.parent_scope_id = given.get(scope.parent_scope_id, scope.parent_scope_id)
+    for step in (*changes.new_steps, *changes.steps):
+        step.scope_id = given.get(step.scope_id, step.scope_id)
+    after = changes.after
+    after.ended = {(given.get(place, place), node): what for (place, node), what in after.ended.items()}
 
 
 def _seal_instance(changes: Changes, instance_id: int) -> None:
     changes.instance.id = instance_id
-    rows: tuple[StepRun | Wait | Event | Failure, ...]
-    rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures)
+    rows: tuple[StepRun | Wait | Event | Failure | Scope, ...]
+    rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures, *changes.new_scopes)
     for row in rows:
         row.instance_id = instance_id
 
@@ -81,6 +104,7 @@ def _index(changes: Changes) -> None:
     after = changes.after
     after.steps = _by_id(after.steps.values())
     after.waits = _by_id(after.waits.values())
+    after.scopes = _by_id(after.scopes.values())
 
 
 def _by_id(rows: Iterable[Row]) -> dict[int, Row]:

@@ -12,7 +12,7 @@ import asyncpg
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
-from korak.core.facts import Broken, Fact, Finished, Raised
+from korak.core.facts import Broken, Claimed, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
 from korak.errors import KorakError, TransientError
 from korak.model import FailureCategory
@@ -95,7 +95,7 @@ class Transactor:
     async def _answer(self, runner: Runner, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:
         wanted = [ask.instance_id for ask in asks]
         locked = await (lock(runner, wanted) if patience is None else wait_for_lock(runner, wanted, patience))
-        closed = [ask.step for ask in asks if ask.step is not None]
+        closed = [step for ask in asks if (step := _get_step(ask)) is not None]
         snapshots = await self._loader.load(runner, locked, now, closed=closed)
         answers: list[Answer] = []
         for ask in asks:
@@ -110,6 +110,11 @@ class Transactor:
                 self._stamper.stamp(changes)
             await apply(runner, batch)
         return answers
+
+
+def _get_step(ask: Ask) -> int | None:
+    """The step that is asked about: it is looked at wherever it stands."""
+    return ask.fact.step if ask.step is None and isinstance(ask.fact, Claimed) else ask.step
 
 
 async def wait_for_lock(runner: Runner, instance_ids: Sequence[int], patience: float) -> set[int]:

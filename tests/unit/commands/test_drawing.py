@@ -51,6 +51,14 @@ def test_the_head_says_what_and_since_when() -> None:
     assert lines == ["▶ running  01A  order version 2  5.0 s", '  input  {"n":1}']
 
 
+def test_what_runs_in_a_branch_is_named_and_indented() -> None:
+    outer = make_step("all", "waiting")
+    item = make_step("ship", "completed", branch="3", visit=4)
+    lines = draw_steps(outer, item, make_step("x", "queued", branch="3/a"))
+    names = [line.split("shop.")[0].rstrip()[5:] for line in lines[4:]]
+    assert names == ["all", "  ship [3]", "    x [3/a]"]
+
+
 def test_attempts_are_numbered_where_there_are_several() -> None:
     error = {"code": "busy", "message": "Try later."}
     first = make_step("ship", "failed", error=error, started_at=at(-4), finished_at=at(-3.75))

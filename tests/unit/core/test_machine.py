@@ -30,7 +30,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     @initialize(random=st.randoms(use_true_random=False), order=st.integers(0, 2))
     def begin(self, random: Random, order: int) -> None:
-        document = Author(random).write().document()
+        document = Author(random, depth=2).write()
         document.pop("settings", None)
         self.run = Run(plan_of(document), given={"order": order}, policy=POLICY)
         self.model = Naive(document, order, self.run.now)

@@ -103,15 +103,42 @@ def test_set_field_makes_the_objects_on_the_way_and_keeps_what_is_there() -> Non
     assert result.output == {"old": None, "new": "Ana"}
 
 
+def test_set_field_merges_an_object_into_the_state() -> None:
+    config: JsonObject = {"field": "state", "value": {"ref": "input"}}
+    result = enter(SetField(), config, roots={"state": {"a": 1, "b": 2}, "input": {"b": 3, "c": {}}})
+    assert result == Completed(output={"old": {"b": 2}, "new": {"b": 3, "c": {}}}, state_patch={"b": 3, "c": {}})
+    assert enter(SetField(), config, roots={"state": {"a": 1}, "input": {}}) == Completed(
+        output={"old": {}, "new": {}}, state_patch={}
+    )
+
+
+def test_set_field_merges_nothing_but_objects_of_public_keys() -> None:
+    """T-STATE-5"""
+    config: JsonObject = {"field": "state", "value": {"ref": "input"}}
+    failed = enter(SetField(), config, roots={"input": [1]})
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.params["pointer"]) == ("invalid_input", "/value")
+    failed = enter(SetField(), config, roots={"input": {"a": 1, "_x": 1}})
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.params["field"]) == ("field_not_writable", "state._x")
+
+
 def test_set_field_writes_into_nothing_but_objects() -> None:
     result = enter(SetField(), {"field": "state.order.id", "value": 1}, roots={"state": {"order": [1]}})
     assert result == Failed("field_not_writable", {"field": "state.order.id"}, "state.order.id can't be written.")
 
 
-@pytest.mark.parametrize("field", ["input.x", "state", "state._x", "state.x[0]", "steps.a.output", "1x", "", None])
+@pytest.mark.parametrize("field", ["input.x", "state._x", "state.x[0]", "steps.a.output", "1x", "", None])
 def test_only_names_in_the_state_can_be_written(field: Any, scope: Any) -> None:
     issues = SetField().validate_config({"field": field, "value": 1}, scope)
     assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", "/field")]
+
+
+def test_only_an_object_is_merged_into_the_state(scope: Any) -> None:
+    given: list[tuple[Json, list[str]]] = [(1, ["/value"]), ({"a": 1}, []), ({"ref": "input"}, [])]
+    for value, pointers in given:
+        issues = SetField().validate_config({"field": "state", "value": value}, scope)
+        assert [issue.pointer for issue in issues] == pointers
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,3}", fullmatch=True), min_size=1, max_size=4), st.integers())

@@ -29,7 +29,10 @@ def a_type(**members: Any) -> type[StepType]:
 def test_the_built_in_types_are_always_there() -> None:
     registry = Registry()
     assert [contract.key for contract in registry.list_contracts()] == sorted(
-        ["trigger", "condition", "branch", "set_field", "delay", "wait", "loop", "end", "webhook"]
+        [
+            *("trigger", "condition", "branch", "set_field", "delay", "wait", "loop", "end", "webhook"),
+            *("parallel", "for_each", "scope"),
+        ]
     )
     assert builtin.PURE.keys() == {contract.key for contract in registry.list_contracts() if contract.is_pure}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import korak
-from korak import graph, step
+from korak import chain, graph, step
 
 
 def test_the_public_names_are_sorted_and_there() -> None:
@@ -14,7 +14,8 @@ def test_the_public_names_are_sorted_and_there() -> None:
     }
 
 
-def test_graph_and_step_stay_functions() -> None:
+def test_chain_graph_and_step_stay_functions() -> None:
     """Packages are plural where a function has the name."""
+    assert callable(chain)
     assert callable(graph)
     assert callable(step)

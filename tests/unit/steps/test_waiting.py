@@ -197,6 +197,23 @@ def test_what_came_is_the_output(config: JsonObject, signal: Signal, expected: C
     assert wake(WaitStep(), config, signal, output={"due_at": LATER}) == expected
 
 
+def test_a_result_is_made_of_what_came() -> None:
+    signal = Signal(SignalKind.SIGNAL, "paid", {"total": 3, "by": "Ana"})
+    assert wake(WaitStep(), {"signal": "paid", "result": {"ref": "signal.payload"}}, signal) == Completed(
+        output={"total": 3, "by": "Ana"}
+    )
+    parts: JsonObject = {"signal": "paid", "result": [{"ref": "signal.payload"}, None, {"by": {"ref": "signal.name"}}]}
+    assert wake(WaitStep(), parts, signal) == Completed(output={"total": 3, "by": "paid"})
+    assert wake(WaitStep(), {**parts, "timeout": 5}, SignalKind.TIMEOUT) == Completed("timed_out")
+
+
+def test_a_result_is_an_object() -> None:
+    signal = Signal(SignalKind.SIGNAL, "paid", {"total": 3})
+    failed = wake(WaitStep(), {"signal": "paid", "result": {"ref": "signal.payload.total"}}, signal)
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.params["pointer"]) == ("invalid_input", "/result")
+
+
 @pytest.mark.parametrize(
     "config", [{"event": {"ref": "input.no"}}, {"signal": ""}, {"signals": []}, {"signals": "a"}, {"event": "x" * 192}]
 )

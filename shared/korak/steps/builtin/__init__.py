@@ -10,7 +10,10 @@ from korak.steps.builtin.branch import Branch
 from korak.steps.builtin.condition import ConditionStep
 from korak.steps.builtin.delay import Delay
 from korak.steps.builtin.end import End
+from korak.steps.builtin.for_each import ForEach
 from korak.steps.builtin.loop import Loop
+from korak.steps.builtin.parallel import Parallel
+from korak.steps.builtin.scope import ScopeStep
 from korak.steps.builtin.set_field import SetField
 from korak.steps.builtin.trigger import Trigger
 from korak.steps.builtin.wait import WaitStep
@@ -30,7 +33,13 @@ RESERVED = frozenset(
 """The keys without a dot: nobody else's (ST-2)."""
 
 PURE: Mapping[str, PureType[Any]] = MappingProxyType(
-    {pure.key: pure for pure in (ConditionStep(), Branch(), SetField(), Delay(), WaitStep(), Loop(), End())}
+    {
+        pure.key: pure
+        for pure in (
+            *(ConditionStep(), Branch(), SetField(), Delay(), WaitStep(), Loop(), End()),
+            *(Parallel(), ForEach(), ScopeStep()),
+        )
+    }
 )
 """The types that are decided in the record of the step before, by key."""
 

@@ -28,7 +28,19 @@ _EXTRAS = {
     "since": ("event",),
     "mode": ("signals",),
     "poll": ("condition",),
+    "result": ("event", "signal", "signals"),
 }
+
+_OUTPUT: JsonObject = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string"},
+        "payload": {},
+        "signals": {"type": "object"},
+        "due_at": {"type": "string", "format": "date-time"},
+    },
+}
+"""Open, since a `result` may give anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +52,17 @@ class Waiting:
     match: Value | None
     condition: Condition | None
     poll: Value | None
+    result: Value | None
     timeout: Value | None
     raw: JsonObject
 
 
 class WaitStep(PureType[Waiting]):
-    """Leaves by `next` when what it waits for has come, by `timed_out` when its time limit has passed."""
+    """Leaves by `next` when what it waits for has come, by `timed_out` when its time limit has passed.
+
+    `result` is a value that makes the output of what came (`signal.name`, `signal.payload`): an object, or a list of
+    objects that are put together, the later ones on top.
+    """
 
     key = "wait"
     label = "Wait"
@@ -64,17 +81,11 @@ class WaitStep(PureType[Waiting]):
             "since": {"title": "Look back", "enum": ["now"]},
             "mode": {"title": "Wait for", "enum": ["all", "any"], "default": "all"},
             "poll": shapes.titled(shapes.DURATION, "Look every"),
+            "result": shapes.titled(shapes.VALUE, "Output"),
             "timeout": shapes.titled(shapes.VALUE, "No longer than"),
         }
     )
-    output_schema: JsonObject | None = shapes.shape(
-        {
-            "key": {"type": "string"},
-            "payload": {},
-            "signals": {"type": "object"},
-            "due_at": {"type": "string", "format": "date-time"},
-        }
-    )
+    output_schema: JsonObject | None = _OUTPUT
 
     def outcomes(self, config: JsonObject) -> Sequence[Outcome]:
         """`timed_out` only where there is a time limit."""
@@ -101,6 +112,7 @@ class WaitStep(PureType[Waiting]):
             match=_compile(config, "match"),
             condition=compile_condition(config["condition"]) if is_condition else None,
             poll=_compile(config, "poll"),
+            result=_compile(config, "result"),
             timeout=_compile(config, "timeout"),
             raw=config,
         )
@@ -118,6 +130,8 @@ class WaitStep(PureType[Waiting]):
     def proceed(self, program: Waiting, entry: Entry, signal: Signal) -> PureResult:
         """What came is the output."""
         match signal.kind:
+            case SignalKind.EVENT | SignalKind.SIGNAL if program.result is not None:
+                return Completed(output=_make_output(program.result, entry, signal))
             case SignalKind.EVENT | SignalKind.SIGNAL if program.form == "signals":
                 return Completed(output={"signals": signal.payload})
             case SignalKind.EVENT | SignalKind.SIGNAL:
@@ -132,6 +146,17 @@ class WaitStep(PureType[Waiting]):
 
 def _compile(config: JsonObject, member: str) -> Value | None:
     return compile_value(config[member]) if member in config else None
+
+
+def _make_output(result: Value, entry: Entry, signal: Signal) -> JsonObject:
+    came: JsonObject = {"name": signal.name, "payload": signal.payload}
+    made = result.resolve({**entry.roots, "signal": came})
+    output: JsonObject = {}
+    for part in made if isinstance(made, list) else [made]:
+        if not isinstance(part, dict | None):
+            raise StepFailed("invalid_input", pointer="/result", detail="an object is expected")
+        output |= part or {}
+    return output
 
 
 def _listen(program: Waiting, entry: Entry) -> WaitSpec:

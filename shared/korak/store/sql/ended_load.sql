@@ -1,4 +1,4 @@
--- The newest ended visit of each node: what values and handlers of these instances may read.
+-- The newest ended visit of each node of instances without containers: what values and handlers of these instances may read.
 select distinct on (s.instance_id, s.scope_id, s.node_id) s.instance_id, s.scope_id, s.node_id, s.status, s.outcome, s.output,
     s.error_code, s.error_message, s.error_params, s.attempt
 from workflow_step_runs s

@@ -31,13 +31,13 @@ with moved as (
     from rows(step: id bigint, instance_id bigint, outcome varchar, output jsonb, finished_at timestamptz)
     where s.id = step.id and (step.instance_id in (select id from standing)) is true
 ), begun as (
-    insert into workflow_step_runs (id, instance_id, owner_scope, node_id, node_type, type_version, visit, attempt, status,
+    insert into workflow_step_runs (id, instance_id, scope_id, parent_step_run_id, owner_scope, node_id, node_type, type_version, visit, attempt, status,
         input, ulid, execution_id, idempotency_key, queue, priority, engine_id, claim_token, claimed_at, lease_until,
         started_at, created_at)
-    select begun.id, begun.instance_id, begun.owner_scope, begun.node_id, begun.node_type, begun.type_version, begun.visit, 1,
+    select begun.id, begun.instance_id, begun.scope_id, begun.parent_step_run_id, begun.owner_scope, begun.node_id, begun.node_type, begun.type_version, begun.visit, 1,
         'running', begun.input, begun.ulid, begun.ulid, begun.idempotency_key, begun.queue, begun.priority, begun.engine_id,
         begun.claim_token, begun.created_at, begun.lease_until, begun.created_at, begun.created_at
-    from rows(begun: id bigint, instance_id bigint, owner_scope varchar, node_id varchar, node_type varchar,
+    from rows(begun: id bigint, instance_id bigint, scope_id bigint, parent_step_run_id bigint, owner_scope varchar, node_id varchar, node_type varchar,
         type_version integer, visit integer, input jsonb, ulid varchar, idempotency_key varchar, queue varchar,
         priority smallint, engine_id bigint, claim_token varchar, lease_until timestamptz, created_at timestamptz)
     where (begun.instance_id in (select id from standing)) is true

@@ -20,10 +20,11 @@ update workflow_step_runs s set
     scheduled_for = step.scheduled_for,
     started_at = step.started_at,
     finished_at = step.finished_at,
-    probe = step.probe
+    probe = step.probe,
+    counters = step.counters
 from rows(step: id bigint, status varchar, outcome varchar, input jsonb, output jsonb,
     resume_signal jsonb, error_code varchar, error_message text, error_params jsonb, error_retryable boolean,
     error_category varchar, ready_at timestamptz, sent_at timestamptz, parked_for varchar, engine_id bigint,
     claim_token varchar, claimed_at timestamptz, lease_until timestamptz, scheduled_for timestamptz,
-    started_at timestamptz, finished_at timestamptz, probe varchar)
+    started_at timestamptz, finished_at timestamptz, probe varchar, counters jsonb)
 where s.id = step.id

@@ -1,11 +1,17 @@
--- The live attempts of instances, the newest failed one of each that has failed, and ended ones that were asked for by id.
+-- The live attempts of instances, the newest failed one of each that has failed, where each unfinished body of it stood,
+-- and ended ones that were asked for by id. A container that has nothing to expand leaves its items where they are.
 select s.id, s.instance_id, s.owner_scope, s.node_id, s.node_type, s.type_version, s.visit, s.attempt,
     s.idempotency_key, s.queue, s.created_at, s.status, s.scope_id, s.parent_step_run_id, s.role, s.call,
-    s.hook_order, s.outcome, s.input, s.output, s.resume_signal, s.error_code, s.error_message, s.error_params,
+    s.hook_order, s.outcome,
+    case when s.counters is null or s.status <> 'waiting' or s.ready_at is not null then s.input end as input, s.output, s.resume_signal, s.error_code, s.error_message, s.error_params,
     s.error_retryable, s.error_category, s.ulid, s.execution_id, s.retry_of, s.backoff_seconds, s.priority,
     s.ready_at, s.sent_at, s.parked_for, s.engine_id, s.claim_token, s.claimed_at, s.lease_until, s.scheduled_for,
-    s.started_at, s.finished_at, s.probe
+    s.started_at, s.finished_at, s.probe, s.counters
 from workflow_step_runs s where s.instance_id = any(:ids::bigint[])
     and (s.status in ('queued', 'running', 'waiting') or s.id = any(:closed::bigint[])
         or (s.status = 'failed' and s.outcome is null and s.role = 'step' and exists (
-            select from workflow_instances i where i.id = s.instance_id and i.status = 'failed' and i.failed_node_id = s.node_id)))
+            select from workflow_instances i where i.id = s.instance_id and i.status = 'failed' and i.failed_node_id = s.node_id))
+        or (s.scope_id is not null and s.status in ('failed', 'cancelled') and s.outcome is null and s.role = 'step' and exists (
+            select from workflow_instances i where i.id = s.instance_id and i.status = 'failed') and not exists (
+            select from workflow_step_runs n where n.instance_id = s.instance_id and n.node_id = s.node_id
+                and n.scope_id = s.scope_id and n.role = 'step' and (n.visit, n.attempt) > (s.visit, s.attempt))))

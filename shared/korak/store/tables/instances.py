@@ -140,6 +140,7 @@ workflow_scopes: Table = Table(
     ),
     CheckConstraint("status in ('pending', 'running', 'completed', 'failed', 'cancelled')", name="wscope_status_check"),
     Index("wscope_instance_idx", "instance_id"),
+    Index("wscope_running_idx", "instance_id", postgresql_where=text("status = 'running'")),
 )
 
 workflow_events: Table = Table(

@@ -102,6 +102,7 @@ workflow_step_runs: Table = Table(
     ),
     Index("wstep_sent_idx", "queue", "sent_at", postgresql_where=text("sent_at is not null")),
     Index("wstep_claimed_idx", "engine_id", "claimed_at"),
+    Index("wstep_scope_idx", "scope_id", postgresql_where=text("scope_id is not null")),
     Index("wstep_parked_idx", "parked_for", "node_type", postgresql_where=text("parked_for is not null")),
     postgresql_with={"fillfactor": 50},
 )

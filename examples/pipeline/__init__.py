@@ -1,0 +1,1 @@
+"""A chain: a report that is collected, drafted, reviewed by a person and published."""

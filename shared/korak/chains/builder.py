@@ -1,0 +1,326 @@
+"""The fluent way to write a chain: `chain("report").then(fetch).wait_for_decision().then(publish)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from korak.chains import listening, naming
+from korak.chains.binding import check_parameters
+from korak.chains.compiling import compile_steps
+from korak.chains.governing import Governed
+from korak.chains.handlers import Given, Handler, read_handler
+from korak.chains.naming import misuse
+from korak.chains.numbers import read_count, read_limit, sum_seconds
+from korak.chains.repeating import MAX_ITERATIONS, read_condition
+from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Step, Work, list_handlers
+from korak.errors import Invalid
+from korak.graphs import hygiene
+from korak.graphs.builder import MAX_BYTES, Duration
+from korak.graphs.checksum import checksum
+from korak.graphs.document import SCHEMA, GraphLimits
+from korak.graphs.schema import KEY
+from korak.graphs.shape import check_values, parse
+from korak.model import Json, JsonObject
+from korak.steps.contract import StepType
+
+Mode = Literal["all", "first_success", "quorum"]
+MODES = ("all", "first_success", "quorum")
+
+
+def chain(key: str, name: str | None = None) -> Chain:
+    """Begin a chain: a list of steps that share one state, each of which may read and add to it."""
+    return Chain(key, name)
+
+
+class Chain(Governed):
+    """Collects steps and options; `document()` gives the graph document that they are.
+
+    Every method but the last ones gives the chain itself. What can be told while it is built is told at once, as
+    Invalid("invalid_document"): options may be called before or after steps, `bind` and `jumps` mean the step added
+    last.
+    """
+
+    def __init__(self, key: str, name: str | None = None) -> None:
+        if not isinstance(key, str) or not re.match(KEY, key):
+            raise misuse(f"The key of a chain begins with a letter or digit and has only those, . _ and -: {key!r}.")
+        self._head: JsonObject = {"schema": SCHEMA, "key": key}
+        if name is not None:
+            self._head["name"] = naming.read_name(name, "The name of a chain")
+        self._steps: list[Step] = []
+        super().__init__()
+
+    def then(self, handler: Given, name: str | None = None, **parameters: Any) -> Chain:
+        """Run a handler and merge what it returns into the state; what isn't bound here comes from the state."""
+        made = read_handler(handler)
+        given = self._name(name)
+        check_parameters(made, parameters, f"The step {given!r}")
+        return self._add(Work(given, made, parameters))
+
+    def parallel(self, handlers: Sequence[Given], name: str | None = None) -> Chain:
+        """Run handlers at the same time; what they return is merged in the order in which they are listed."""
+        if isinstance(handlers, (str, bytes)) or not isinstance(handlers, Sequence) or not handlers:
+            raise misuse("parallel takes a list of one handler or more.")
+        return self._add(Parallel(self._name(name), tuple(read_handler(each) for each in handlers)))
+
+    def for_each(
+        self,
+        items_key: str,
+        handler: Given,
+        result_key: str | None = None,
+        mode: Mode = "all",
+        quorum: int | None = None,
+        reducer: Given | None = None,
+        name: str | None = None,
+    ) -> Chain:
+        """Run a handler for every item of the list under a key of the state; it may take `item` and `index`.
+
+        The results are kept under `result_key`, `<name>_results` if there is none. `reducer` runs once after that, may
+        take the list `results`, and what it returns is merged into the state.
+        """
+        if mode not in MODES:
+            raise misuse(f"The mode of a for_each is one of {', '.join(MODES)}: {mode!r} is none.")
+        if (mode == "quorum") is (quorum is None):
+            raise misuse("A quorum goes with the mode quorum, and that mode needs one.")
+        given = self._name(name)
+        key = f"{naming.get_id(given)[:56]}_results" if result_key is None else result_key
+        return self._add(
+            Each(
+                given,
+                naming.read_source(items_key, "items_key"),
+                read_handler(handler),
+                naming.read_key(key, "result_key"),
+                mode,
+                None if quorum is None else read_count(quorum, "quorum"),
+                None if reducer is None else read_handler(reducer, "A reducer"),
+            )
+        )
+
+    def repeat_until(
+        self,
+        target_step: str,
+        state_key: str | None = None,
+        expected: Any = True,
+        name: str | None = None,
+        condition: Mapping[str, Any] | None = None,
+        max_iterations: int | None = None,
+    ) -> Chain:
+        """Go back to an earlier step until a key of the state has a value, or a condition holds.
+
+        A key that isn't there is null. With `max_iterations` ways back taken one more fails the run.
+        """
+        holds = read_condition(state_key, expected, condition)
+        return self._repeat("until", target_step, {"not": holds}, name, max_iterations)
+
+    def repeat_while(
+        self,
+        target_step: str,
+        state_key: str | None = None,
+        expected: Any = True,
+        name: str | None = None,
+        condition: Mapping[str, Any] | None = None,
+        max_iterations: int | None = None,
+    ) -> Chain:
+        """Go back to an earlier step while a key of the state has a value, or a condition holds."""
+        return self._repeat("while", target_step, read_condition(state_key, expected, condition), name, max_iterations)
+
+    def delay(
+        self,
+        seconds: float = 0,
+        minutes: float = 0,
+        hours: float = 0,
+        days: float = 0,
+        *,
+        until: str | None = None,
+    ) -> Chain:
+        """Wait for the sum of these, counted from the moment the step is entered; or until the time under a key."""
+        total = sum_seconds("delay", seconds=seconds, minutes=minutes, hours=hours, days=days)
+        config: JsonObject = {"for": total}
+        if until is not None:
+            if total:
+                raise misuse("delay takes a duration or until, not both.")
+            config = {"until": {"ref": naming.get_path(naming.read_source(until, "until"))}}
+        count = sum(isinstance(step, Pause) for step in self._steps)
+        return self._add(Pause(self._name(f"delay_{count}"), config))
+
+    def wait_for_signal(
+        self,
+        signal: str,
+        result_key: str | None = None,
+        name: str | None = None,
+        match_payload: Mapping[str, Any] | None = None,
+        correlation_key: str | None = None,
+        *,
+        timeout: Duration | None = None,
+        timed_out: str | None = None,
+    ) -> Chain:
+        """Wait for a signal; its payload is kept under a key, else merged into the state.
+
+        `match_payload` is what the payload must contain; under `correlation_key` payload and state must have the same.
+        After `timeout` the chain goes on at the step `timed_out`, a later one or `$end`.
+        """
+        [read] = listening.read_signals([signal])
+        config = listening.narrow(listening.listen([read], "all", result_key), match_payload, correlation_key)
+        return self._listen(f"wait_for_{read}" if name is None else name, config, result_key, timeout, timed_out)
+
+    def wait_for_signals(
+        self,
+        names: Sequence[str],
+        mode: Literal["all", "any"] = "all",
+        result_key: str | None = None,
+        name: str | None = None,
+        match_payload: Mapping[str, Any] | None = None,
+        correlation_key: str | None = None,
+        *,
+        timeout: Duration | None = None,
+        timed_out: str | None = None,
+    ) -> Chain:
+        """Wait for all or any of several signals; under the key is a payload for each name that came."""
+        config = listening.listen(listening.read_signals(names), listening.read_mode(mode), result_key)
+        config = listening.narrow(config, match_payload, correlation_key)
+        return self._listen("wait_for_signals" if name is None else name, config, result_key, timeout, timed_out)
+
+    def wait_for_approval(
+        self,
+        signal: str = "approval",
+        result_key: str | None = "approval",
+        name: str | None = None,
+        match_payload: Mapping[str, Any] | None = None,
+        correlation_key: str | None = None,
+        *,
+        timeout: Duration | None = None,
+        timed_out: str | None = None,
+    ) -> Chain:
+        """Wait for the signal of somebody who approves."""
+        [read] = listening.read_signals([signal])
+        config = listening.narrow(listening.listen([read], "all", result_key), match_payload, correlation_key)
+        return self._listen("wait_for_approval" if name is None else name, config, result_key, timeout, timed_out)
+
+    def wait_for_input(
+        self,
+        signal: str = "input",
+        result_key: str | None = "input",
+        name: str | None = None,
+        match_payload: Mapping[str, Any] | None = None,
+        correlation_key: str | None = None,
+        *,
+        timeout: Duration | None = None,
+        timed_out: str | None = None,
+    ) -> Chain:
+        """Wait for the signal of somebody who brings what is missing."""
+        [read] = listening.read_signals([signal])
+        config = listening.narrow(listening.listen([read], "all", result_key), match_payload, correlation_key)
+        return self._listen("wait_for_input" if name is None else name, config, result_key, timeout, timed_out)
+
+    def wait_for_decision(
+        self,
+        approve_signal: str = "approved",
+        reject_signal: str = "rejected",
+        result_key: str | None = "decision",
+        name: str | None = None,
+        match_payload: Mapping[str, Any] | None = None,
+        correlation_key: str | None = None,
+        *,
+        timeout: Duration | None = None,
+        timed_out: str | None = None,
+    ) -> Chain:
+        """Wait for one of two signals; the key has `outcome` (approved or rejected), `signal` and `data`.
+
+        Without a key the state gets `decision_outcome`, `decision_signal` and what the payload has.
+        """
+        [approve], [reject] = listening.read_signals([approve_signal]), listening.read_signals([reject_signal])
+        config = listening.decide(approve, reject, result_key)
+        config = listening.narrow(config, match_payload, correlation_key)
+        return self._listen("wait_for_decision" if name is None else name, config, result_key, timeout, timed_out)
+
+    def bind(self, **parameters: Any) -> Chain:
+        """Bind more parameters of the handler added last, those too whose names a method has taken."""
+        last = self._steps[-1] if self._steps else None
+        if not isinstance(last, (Work, Each)):
+            raise misuse("bind() means the handler of then() or for_each() added last, and there is none.")
+        if said := sorted(parameters.keys() & last.parameters.keys()):
+            raise misuse(f"bind() binds {said[0]} of the step {last.name!r} a second time.")
+        check_parameters(last.handler, parameters, f"The step {last.name!r}")
+        self._steps[-1] = replace(last, parameters={**last.parameters, **parameters})
+        return self
+
+    def jumps(self, *targets: str) -> Chain:
+        """The steps that the step added last may name in `_next_step`, `$end` for the end; without any, all."""
+        last = self._steps[-1] if self._steps else None
+        if not isinstance(last, Work):
+            raise misuse("jumps() means the step of then() added last, and there is none.")
+        if last.jumps != ():
+            raise misuse(f"jumps() is said twice of the step {last.name!r}.")
+        read = tuple(naming.read_name(target, "A target of jumps") for target in targets)
+        self._steps[-1] = replace(last, jumps=read or None)
+        return self
+
+    @property
+    def key(self) -> str:
+        """What the workflow is called."""
+        return str(self._head["key"])
+
+    @property
+    def step_types(self) -> tuple[StepType, ...]:
+        """The types of the handlers that were given as functions and classes: what an engine must know to run it."""
+        found = {made.key: made.type for made in self._list_handlers() if made.type is not None}
+        return tuple(found.values())
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over what the chain does: the same for every build of the same chain."""
+        return checksum(self.document())
+
+    def document(self) -> JsonObject:
+        """The graph document, a copy of its own. Raises Invalid where a step is missing or names one that is."""
+        if not self._steps:
+            raise misuse(f"The chain {self.key} has no steps.")
+        nodes, edges = compile_steps(self._steps, self._options)
+        document: JsonObject = {**self._head, "nodes": nodes, "edges": edges}
+        if settings := self._get_settings():
+            document["settings"] = settings
+        if issue := check_values(document, MAX_BYTES) or hygiene.check_json(document):
+            raise Invalid("invalid_document", issue.message, issues=[issue], count=1)
+        written = hygiene.loads(hygiene.dumps(document))
+        assert isinstance(written, dict), "it was one"
+        parse(written, GraphLimits())
+        return written
+
+    def _name(self, given: str | None) -> str:
+        taken = [step.name for step in self._steps]
+        return naming.read_step_name(str(len(taken)) if given is None else given, taken)
+
+    def _add(self, step: Step) -> Chain:
+        self._steps.append(step)
+        return self
+
+    def _repeat(self, word: str, target: str, condition: Json, name: str | None, max_iterations: int | None) -> Chain:
+        wanted = naming.read_name(target, "target_step")
+        if all(step.name != wanted for step in self._steps):
+            raise misuse(f"target_step names {wanted!r}: no step of that name was added before.")
+        most = MAX_ITERATIONS if max_iterations is None else read_count(max_iterations, "max_iterations")
+        if most > MAX_ITERATIONS:
+            raise misuse(f"max_iterations is {MAX_ITERATIONS} at most: {most} are too many.")
+        given = self._name(f"repeat_{word}_{len(self._steps)}" if name is None else name)
+        return self._add(Repeat(given, wanted, condition, most))
+
+    def _listen(
+        self,
+        name: str,
+        config: JsonObject,
+        result_key: str | None,
+        timeout: Duration | None,
+        timed_out: str | None,
+    ) -> Chain:
+        if (timeout is None) is not (timed_out is None):
+            raise misuse("timeout and timed_out go together: how long, and the step to go on with then.")
+        if timeout is not None:
+            config = {**config, "timeout": read_limit(timeout, "timeout")}
+        key = None if result_key is None else naming.read_key(result_key, "result_key")
+        target = None if timed_out is None else naming.read_name(timed_out, "timed_out")
+        return self._add(Listen(self._name(name), config, key, target))
+
+    def _list_handlers(self) -> list[Handler]:
+        return [handler for step in self._steps for handler in list_handlers(step)]

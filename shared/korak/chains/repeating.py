@@ -1,0 +1,42 @@
+"""When a chain goes back to an earlier step: its own comparison, or a condition as graphs write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from korak.chains.naming import get_path, misuse, read_source
+from korak.graphs import hygiene
+from korak.graphs.conditions import compile_condition
+from korak.graphs.document import GraphLimits
+from korak.graphs.paths import Malformed
+from korak.model import Json, JsonObject
+
+MAX_ITERATIONS = GraphLimits().max_loop_iterations
+"""The rounds of a repeat that names none: the most that an engine allows unless it is set otherwise."""
+
+
+def read_condition(state_key: str | None, expected: Any, condition: Mapping[str, Any] | None) -> JsonObject:
+    """What is looked at: a key of the state (missing is null) against a value, or a condition."""
+    if (state_key is None) is (condition is None):
+        raise misuse("A repeat takes exactly one of state_key and condition.")
+    if state_key is not None:
+        return _compare(read_source(state_key, "state_key"), expected)
+    if not isinstance(condition, Mapping):
+        raise misuse(f"condition is written as in a graph, such as {{'cel': 'state.round < 3'}}: {condition!r} isn't.")
+    written = dict(condition)
+    if issue := hygiene.check_json(written):
+        raise misuse(f"condition isn't JSON: {issue.message}")
+    try:
+        compile_condition(written)
+    except Malformed as error:
+        raise misuse(f"condition can't be used: {error.message}") from error
+    return written
+
+
+def _compare(key: str, expected: Any) -> JsonObject:
+    if issue := hygiene.check_json(expected):
+        raise misuse(f"expected isn't JSON: {issue.message}")
+    path: Json = get_path(key)
+    value: Json = {"literal": expected} if isinstance(expected, (dict, list)) else expected
+    return {"ref": path, "default": None, "op": "eq", "value": value}

@@ -1,0 +1,217 @@
+"""Steps with bodies: their scopes are made, started and settled here, until the container is done or has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from korak.core import failing, retries, starting, waiting, walking
+from korak.core.counters import DONE, PAGE, SMALL, Counters
+from korak.core.draft import Draft
+from korak.core.facts import Raised
+from korak.core.merging import merge
+from korak.core.rows import Scope, StepRun
+from korak.graphs.plans import PlannedNode
+from korak.model import EventType, FailureCategory, JsonObject, ScopeStatus, StepStatus
+from korak.steps.builtin import PURE
+from korak.steps.pure import Opened
+
+BODY = "body"
+"""The name of a scope's one body."""
+
+
+def proceed(draft: Draft) -> None:
+    """Settle the bodies that have ended and look at their containers, until nothing more follows in this decision."""
+    grown: set[int] = set()
+    while not draft.instance.is_ended:
+        if draft.ended_scopes:
+            _settle(draft, draft.ended_scopes.pop(0))
+        elif draft.containers:
+            step = draft.get_step(draft.containers[0])
+            if step is None or step.counters is None or not _look(draft, step, grown):
+                draft.containers.pop(0)
+        else:
+            return
+
+
+def is_owed_a_look(draft: Draft, step: StepRun) -> bool:
+    """Whether a resumed step has something to do: a container has only if it is behind, or waits for something too."""
+    counters = _read(step)
+    return counters is None or counters.has_debt or bool(draft.list_waits(step))
+
+
+def _read(step: StepRun) -> Counters | None:
+    return None if step.counters is None else Counters.from_json(step.counters)
+
+
+def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
+    """Do one thing that the container is behind with; whether there may be another. Each makes one page a decision.
+
+    What takes rows that aren't in view makes the container ready: it is claimed, and loaded with them.
+    """
+    counters = Counters.from_json(cast("JsonObject", step.counters))
+    if (counters.verdict or counters.judge()) == DONE:
+        _conclude(draft, step, counters)
+        return False
+    if step.id not in grown and counters.created < counters.total and _make_page(draft, step, counters):
+        grown.add(step.id)
+        return True
+    if counters.running < counters.concurrency:
+        pending = min(draft.scopes.iterate_pending(step), key=lambda scope: scope.item_index or 0, default=None)
+        if pending is not None:
+            _start(draft, step, counters, pending)
+            return True
+    if counters.has_debt:
+        draft.make_ready(step)
+    return False
+
+
+def _make_page(draft: Draft, step: StepRun, counters: Counters) -> bool:
+    """Make the next bodies of the container, without a token yet; False where its input isn't in view."""
+    node = draft.plan.nodes[step.node_id]
+    names = list(node.branches) or ([BODY] if node.type == "scope" else [])
+    given = step.input if isinstance(step.input, dict) else {}
+    items = given.get("items")
+    if not names and not isinstance(items, list):
+        return False
+    end = min(counters.total, counters.created + PAGE)
+    for index in range(counters.created, end):
+        if names:
+            draft.scopes.add(draft.make_id(), step, index, name=names[index])
+        else:
+            draft.scopes.add(draft.make_id(), step, index, item=cast("list[JsonObject]", items)[index])
+    _write(draft, step, replace(counters, created=end))
+    return True
+
+
+def _start(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None:
+    node = draft.plan.nodes[step.node_id]
+    draft.scopes.move(scope.id, ScopeStatus.RUNNING)
+    index = scope.item_index or 0
+    _write(draft, step, replace(counters, started=counters.started + 1, next_index=index + 1))
+    walking.walk(draft, node.branches.get(scope.name or BODY, node.body), scope.id)
+
+
+def _write(draft: Draft, step: StepRun, counters: Counters) -> StepRun:
+    step = draft.edit(step)
+    step.counters = counters.to_json()
+    return step
+
+
+def _settle(draft: Draft, scope_id: int) -> None:
+    """Count a body that has ended. One whose container is over already changes nothing."""
+    scope = draft.scopes.rows.get(scope_id)
+    step = None if scope is None else draft.get_step(scope.step_run_id)
+    if scope is None or step is None or step.counters is None:
+        return
+    counters = Counters.from_json(step.counters)
+    draft.scopes.edit(scope_id).finish_order = counters.order
+    has_succeeded = scope.status is ScopeStatus.COMPLETED
+    counters = counters.settle(has_succeeded=has_succeeded)
+    step = _write(draft, step, counters)
+    _tell(draft, step, scope, has_succeeded=has_succeeded)
+    draft.last_outputs.pop(scope_id, None)
+    if counters.total > SMALL:
+        draft.scopes.drop(scope_id)
+    match counters.judge():
+        case None if counters.has_debt:
+            draft.containers.append(step.id)
+        case None:
+            pass
+        case verdict if verdict == DONE:
+            _conclude(draft, step, counters)
+        case _:
+            _fail(draft, step, counters, scope)
+
+
+def _tell(draft: Draft, step: StepRun, scope: Scope, *, has_succeeded: bool) -> None:
+    which: JsonObject = {"index": scope.item_index} if scope.name is None else {"branch": scope.name}
+    draft.record(EventType.BODY_COMPLETED if has_succeeded else EventType.BODY_FAILED, step, which)
+
+
+def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
+    """Enough bodies have succeeded: merge them in the order of their declaration, and go on behind the container.
+
+    What still lives inside is cancelled. Where ended bodies aren't in view the container is claimed for its merge.
+    """
+    node = draft.plan.nodes[step.node_id]
+    ended = [scope for scope in draft.scopes.list_of(step) if scope.finish_order is not None]
+    if len(ended) < counters.settled:
+        failing.close_inside(draft, step)
+        draft.make_ready(_write(draft, step, replace(counters, verdict=DONE)))
+        return
+    outcome, output, patch = merge(node, counters, ended)
+    following = walking.complete(draft, node, step, outcome, output, patch=patch)
+    walking.walk(draft, following, step.scope_id)
+
+
+def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None:
+    """Too few bodies can still succeed: the container fails with what the last of them failed with."""
+    node = draft.plan.nodes[step.node_id]
+    told = scope.error or {}
+    params = dict(cast("JsonObject", told.get("params") or {}))
+    error = Raised(
+        str(told.get("code")),
+        cast("str | None", told.get("text")),
+        {**params, "node": told.get("node")},
+        is_retryable=False,
+        category=FailureCategory(str(told.get("category") or FailureCategory.STEP)),
+    )
+    if counters.mode != "all":
+        needed = 1 if counters.mode == "first_success" else counters.quorum
+        lack: JsonObject = {"needed": needed, "total": counters.total, "failed": counters.failed}
+        error = Raised("quorum_unreachable", None, lack, is_retryable=False)
+    walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
+
+
+def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
+    """The attempt of a manual retry. A container keeps what has succeeded in it, and goes on where the rest stood.
+
+    What was cancelled has been cleaned up after: it is visited anew, under a key of its own.
+    """
+    is_new = failed.status is StepStatus.CANCELLED
+    if failed.counters is None:
+        if is_new:
+            starting.enqueue(draft, walking.revisit(draft, node, failed.scope_id))
+        else:
+            retries.reopen(draft, node, failed)
+        return
+    if is_new:
+        step = walking.revisit(draft, node, failed.scope_id)
+    else:
+        step = draft.add_step(node, visit=failed.visit, like=failed)
+    step = _wait_again(draft, node, step)
+    step.input, step.started_at = failed.input, draft.now
+    halted = _list_halted(draft, failed)
+    step.counters = Counters.from_json(failed.counters).reopen(len(halted)).to_json()
+    draft.scopes.adopted.append((failed.id, step.id))
+    for scope in halted:
+        _resume_body(draft, step, scope)
+    draft.scopes.adopt(failed, step)
+    draft.containers.append(step.id)
+
+
+def _wait_again(draft: Draft, node: PlannedNode, step: StepRun) -> StepRun:
+    """Let the container wait, for its exits too; their times begin anew."""
+    kind = PURE.get(node.type)
+    opened = kind.enter(walking.make_entry(draft, node, step)) if kind is not None and kind.parks else None
+    if isinstance(opened, Opened) and opened.spec is not None:
+        waiting.park(draft, step, opened.spec, {})
+        return draft.edit(draft.steps[step.id])
+    draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"]})
+    return draft.move(step, StepStatus.WAITING)
+
+
+def _list_halted(draft: Draft, failed: StepRun) -> Sequence[Scope]:
+    stood = {scope_id for scope_id, step in draft.snapshot.halted.items() if step.node_id in draft.plan.nodes}
+    return [scope for scope in draft.scopes.list_of(failed) if scope.id in stood]
+
+
+def _resume_body(draft: Draft, step: StepRun, scope: Scope) -> None:
+    """Let an unfinished body go on at the step where it stood, under the same key."""
+    scope = draft.scopes.move(scope.id, ScopeStatus.RUNNING)
+    scope.outcome = scope.output = scope.error = scope.finish_order = None
+    scope.step_run_id = step.id
+    stood = draft.snapshot.halted[scope.id]
+    reopen(draft, draft.plan.nodes[stood.node_id], stood)

@@ -1,0 +1,95 @@
+"""How far a container is: what decides whether it is done, kept on its visit and raised as its bodies end."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from korak.model import JsonObject
+
+Mode: TypeAlias = Literal["all", "first_success", "quorum"]
+
+DONE, FAILED = "done", "failed"
+
+PAGE = 500
+"""How many bodies come to be in one decision, and how many of one container run at most at a time."""
+
+AT_A_TIME = 100
+"""How many run at a time where nothing is said: every decision looks at all that live."""
+
+AHEAD = 20
+"""How many bodies that are to be started are in view, where nothing asks for more."""
+
+SMALL = 50
+"""A container of no more bodies is loaded with those that have ended, so that it is merged as the last one ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The numbers of one container's visit. `created` have a row, `started` a token or had one, `settled` have ended.
+
+    No body before `next_index` waits for its start. `order` numbers the ends, across retries too. `verdict` stands
+    where enough have succeeded and the merge waits until all that ended are loaded.
+    """
+
+    total: int
+    mode: Mode = "all"
+    quorum: int = 1
+    concurrency: int = AT_A_TIME
+    created: int = 0
+    next_index: int = 0
+    started: int = 0
+    settled: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    order: int = 0
+    verdict: str | None = None
+
+    @property
+    def running(self) -> int:
+        """How many bodies have a token."""
+        return self.started - self.settled
+
+    @property
+    def has_debt(self) -> bool:
+        """Whether the container itself has something to do: rows to make, bodies to start, results to merge."""
+        is_behind = self.started < self.total and self.running < self.concurrency
+        return self.verdict is not None or self.created < self.total or is_behind
+
+    def judge(self) -> str | None:
+        """DONE where enough have succeeded, FAILED where too few still can, else None."""
+        needed = {"all": self.total, "first_success": 1, "quorum": self.quorum}[self.mode]
+        if self.succeeded >= needed:
+            return DONE
+        return FAILED if self.succeeded + self.total - self.settled < needed else None
+
+    def settle(self, *, has_succeeded: bool) -> Counters:
+        """One more body has ended."""
+        return replace(
+            self,
+            settled=self.settled + 1,
+            succeeded=self.succeeded + has_succeeded,
+            failed=self.failed + (not has_succeeded),
+            order=self.order + 1,
+        )
+
+    def reopen(self, halted: int) -> Counters:
+        """What a retry begins with: what has succeeded stays, `halted` bodies go on, all others start anew."""
+        return replace(
+            self,
+            next_index=0,
+            started=self.succeeded + halted,
+            settled=self.succeeded,
+            failed=0,
+            verdict=None,
+        )
+
+    def to_json(self) -> JsonObject:
+        """As it is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: JsonObject) -> Counters:
+        """Read back what `to_json` wrote."""
+        given: dict[str, Any] = stored
+        return cls(**given)

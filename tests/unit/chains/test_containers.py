@@ -1,0 +1,118 @@
+"""parallel and for_each in a chain: what enters the state, and when it goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from korak import chain
+from korak.model import InstanceStatus
+from tests.support import links
+from tests.support.chained import count_visits, get_state, run
+
+COMPLETED, FAILED = InstanceStatus.COMPLETED, InstanceStatus.FAILED
+
+
+def test_branches_see_the_same_and_are_merged() -> None:
+    """T-PAR-1"""
+    begun = run(chain("x").parallel([links.fetch, links.count]).then(links.publish), {"order": "a"})
+    assert get_state(begun) == {
+        "order": "a",
+        "fetched": "a",
+        "rounds": 1,
+        "published": ["fetched", "order", "rounds"],
+    }
+    assert count_visits(begun, "s1") == 1
+
+
+def test_the_later_branch_is_on_top() -> None:
+    begun = run(chain("x").parallel([links.count, links.fork, links.secretive, links.flaky]), {"times": 2})
+    assert get_state(begun) == {"times": 2, "rounds": 1, "way": "right", "ok": 2, "attempt": 3}
+
+
+@pytest.mark.parametrize("place", ["first", "middle", "only"])
+def test_a_parallel_stands_anywhere(place: str) -> None:
+    """T-PAR-2"""
+    built = chain("x")
+    if place == "middle":
+        built.then(links.secretive)
+    built.parallel([links.count])
+    if place != "only":
+        built.then(links.leap)
+    assert run(built).instance.status is COMPLETED
+
+
+def test_a_branch_that_fails_for_good_fails_the_run() -> None:
+    """T-PAR-4"""
+    assert run(chain("x").max_attempts(1).parallel([links.count, links.twice])).instance.status is FAILED
+
+
+def test_results_are_kept_in_order() -> None:
+    """T-FE-1"""
+    state = get_state(run(chain("x").for_each("things", links.score, "scores"), {"things": ["a", "b"]}))
+    scores: Any = state["scores"]
+    assert (scores["total"], scores["succeeded"], scores["mode"]) == (2, 2, "all")
+    assert [(row["item"], row["output"]) for row in scores["results"]] == [("a", {"score": 0}), ("b", {"score": 1})]
+    assert set(state) == {"things", "scores"}
+
+
+def test_a_quorum() -> None:
+    """T-FE-3, T-FE-4"""
+    built = chain("x").for_each("n", links.refuse_even, mode="quorum", quorum=2, name="vote")
+    begun = run(built, {"n": [1, 2, 3]})
+    assert get_state(begun)["vote_results"]["failed"] == 1
+    assert run(built, {"n": [1, 2, 4]}).instance.status is FAILED
+
+
+def test_a_reducer_reads_the_results_and_is_merged() -> None:
+    """T-FE-6"""
+    built = chain("x").for_each("n", links.score, reducer=links.pick).then(links.count).then(links.secretive, "last")
+    state = get_state(run(built, {"n": [7, 8]}))
+    assert (state["picked"], state["rounds"], state["ok"]) == (2, 1, 2)
+    state = get_state(run(built, {"n": []}))
+    assert (state["picked"], "rounds" in state, state["ok"]) == (0, False, 2)
+
+
+def test_no_items() -> None:
+    """T-FE-7: a key that isn't there is an empty list"""
+    assert get_state(run(chain("x").for_each("n", links.score)))["s0_results"]["results"] == []
+    for built in (
+        chain("x").for_each("n", links.score, mode="first_success"),
+        chain("x").for_each("n", links.score, mode="quorum", quorum=1),
+    ):
+        assert run(built).instance.status is FAILED
+
+
+def test_no_list() -> None:
+    begun = run(chain("x").for_each("n", links.score), {"n": "abc"})
+    assert (begun.instance.status, begun.family.failures[-1].code) == (FAILED, "invalid_input")
+
+
+def test_a_second_round_has_its_own_items() -> None:
+    """T-FE-8"""
+    built = (
+        chain("x")
+        .then(links.count, "body")
+        .for_each("n", links.score, "scores")
+        .then(links.profile, nested={"seen": {"ref": "state.scores.total"}})
+        .repeat_until("body", "rounds", 2)
+    )
+    begun = run(built, {"n": [1, 2, 3]})
+    assert get_state(begun)["profile"] == {"seen": 3}
+    assert count_visits(begun, "s1") == 2
+    assert len(begun.list_steps("s1_item")) == 6
+
+
+def test_more_items_than_allowed() -> None:
+    """T-GUARD-3"""
+    begun = run(chain("x").max_for_each_items(2).for_each("n", links.score), {"n": [1, 2, 3]})
+    assert (begun.instance.status, begun.family.failures[-1].code) == (FAILED, "max_for_each_items_exceeded")
+    assert begun.list_steps("s0_item") == []
+
+
+def test_a_container_is_one_transition() -> None:
+    built = chain("x").parallel([links.count, links.secretive]).for_each("n", links.score).then(links.leap)
+    given: dict[str, Any] = {"n": [1, 2]}
+    assert run(built.max_transitions(3), given).instance.status is COMPLETED
+    assert run(built.max_transitions(2), given).instance.status is FAILED
