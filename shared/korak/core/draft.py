@@ -37,7 +37,7 @@ class Draft:
         self.instance: Instance = copy(snapshot.instance)
         self.steps: dict[int, StepRun] = dict(snapshot.steps)
         self.waits: dict[int, Wait] = dict(snapshot.waits)
-        self.scopes = Scopes(snapshot.scopes, now)
+        self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
         self.walked = 0
