@@ -51,7 +51,7 @@ async def list_instances(call: Call) -> Answer:
     )
     async with call.resources.database.acquire() as connection:
         rows = await instances.list_instances(connection, wanted, limit=page.asked)
-    items = [show_instance(row, sees_failures=call.sees_failures) for row in rows]
+    items = [show_instance(row, sees_failures=call.sees_failures, ceilings=call.ceilings) for row in rows]
     return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
 
 
@@ -65,7 +65,7 @@ async def get(call: Call) -> Answer:
             await watch.wait(seconds)
         async with call.resources.database.acquire() as connection:
             view = await find(call, connection)
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 async def list_steps(call: Call) -> Answer:

@@ -141,6 +141,13 @@ _INSTANCE = _shape(
     root=ULID,
     depth=COUNT,
     steps_count=COUNT,
+    budget=_shape(
+        limits={"type": "object", "additionalProperties": _or_null(COUNT), "description": "Those in force."},
+        steps=COUNT,
+        transitions=COUNT,
+        state_bytes=COUNT,
+        cost_units={**_or_null(COUNT), "description": "Counted where they have a limit."},
+    ),
     run=COUNT,
     definition_hash=TEXT,
     created_at=TIME,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from korak.core.changes import Changes
@@ -10,6 +10,7 @@ from korak.core.rows import Instance, StepRun, Wait
 from korak.model import InstanceStatus, Priority, StepRole, WaitKind
 from korak.store.instances import PAUSED, View
 from korak_api.rendering import Shown, show_message, show_owner, show_time
+from korak_api.spending import show_budget
 
 
 def view_changes(changes: Changes, version: int) -> View:
@@ -21,12 +22,13 @@ def view_changes(changes: Changes, version: int) -> View:
         version=version,
         steps=tuple(after.steps.values()),
         waits=tuple(after.waits.values()),
+        limits=after.plan.settings.limits,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
     )
 
 
-def show_instance(view: View, *, sees_failures: bool) -> Shown:
-    """An instance."""
+def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int | None]) -> Shown:
+    """An instance. `ceilings` are the engine's own limits."""
     instance = view.instance
     return {
         "id": instance.ulid,
@@ -55,6 +57,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "root": view.root or instance.ulid,
         "depth": instance.depth,
         "steps_count": instance.steps_count,
+        "budget": show_budget(view, ceilings),
         "run": view.run,
         "definition_hash": instance.definition_hash,
         "created_at": show_time(instance.created_at),

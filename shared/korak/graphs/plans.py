@@ -56,6 +56,8 @@ class PlannedNode:
     queue: str | None
     priority: int | None
     max_output: int | None
+    cost: int
+    """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
     has_side_effects: bool
@@ -94,6 +96,7 @@ class PlanSettings:
     run_timeout: Duration | None = None
     retry: RetryPolicy | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    prune_after: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -195,6 +198,7 @@ class _Planner:
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
+            cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
             has_side_effects=bool(entry["has_side_effects"]),
@@ -232,6 +236,7 @@ class _Planner:
             run_timeout=None if run is None else compile_duration(run),
             retry=read_retry(written.get("retry")),
             limits=cast("dict[str, int]", written.get("limits") or {}),
+            prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
     def _get_referenced(self, nodes: Mapping[str, PlannedNode]) -> frozenset[str]:
