@@ -49,6 +49,8 @@ class View:
     business_id: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
+    humans: Mapping[str, str] = field(default_factory=dict)
+    """What the waits at its nodes ask of a person, by node."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
 
