@@ -30,6 +30,7 @@ EVERYTHING = (
     "HandedBack",
     "DeadlinePassed",
     "RetryAsked",
+    "RewindAsked",
     "CancelAsked",
     "PauseAsked",
     "ResumeAsked",

@@ -47,6 +47,10 @@ class Changes:
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
+    undone: list[int] | None = None
+    """Attempts that a rewind has taken back, None where none was asked for; the kept result is written then too."""
+    fork: Changes | None = None
+    """The new instance that this one was forked into."""
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, walking
+from korak.core import (
+    claiming,
+    commanding,
+    containers,
+    delivering,
+    failing,
+    forking,
+    recording,
+    retries,
+    rewinding,
+    walking,
+)
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import (
+    Backward,
     Broken,
     CancelAsked,
     Claimed,
@@ -16,6 +28,8 @@ from korak.core.facts import (
     Delivered,
     Fact,
     Finished,
+    ForkAsked,
+    Forked,
     Freed,
     HandedBack,
     Lost,
@@ -23,6 +37,7 @@ from korak.core.facts import (
     Refused,
     ResumeAsked,
     RetryAsked,
+    RewindAsked,
     Started,
 )
 from korak.core.snapshot import Snapshot
@@ -67,7 +82,8 @@ def _answer(draft: Draft, fact: Fact) -> None:
 
 
 def _command(
-    draft: Draft, fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken
+    draft: Draft,
+    fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken | Backward,
 ) -> None:
     match fact:
         case Refused(code, params):
@@ -85,11 +101,24 @@ def _command(
         case RetryAsked(actor):
             commanding.retry(draft, actor)
         case _:
+            _go_back(draft, fact)
+
+
+def _go_back(draft: Draft, fact: Backward) -> None:
+    match fact:
+        case RewindAsked(to, actor):
+            rewinding.rewind(draft, to, actor)
+        case ForkAsked(ulid, to, actor):
+            made = forking.fork(draft, ulid, to, actor)
+            draft.fork = decide(made, Forked(draft.instance.ulid, to, actor), draft.now)
+        case Forked(source, to, actor):
+            forking.begin(draft, source, to, actor)
+        case _:
             assert_never(fact)
 
 
 def _start(draft: Draft) -> None:
     draft.move_instance(InstanceStatus.RUNNING)
     draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
+    draft.record(EventType.INSTANCE_STARTED, None, {"state": draft.instance.state} if draft.instance.state else None)
     walking.walk(draft, draft.plan.start)

@@ -30,6 +30,9 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    undone: list[int] | None = None
+    fork: Changes | None = None
+
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
@@ -338,6 +341,8 @@ class Draft:
             failures=self._failures,
             claimed=self.claimed,
             transitions=self._transitions,
+            undone=self.undone,
+            fork=self.fork,
             dropped=self.dropped,
         )
         if changes.is_empty:

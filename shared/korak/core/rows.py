@@ -140,6 +140,7 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    undone_at: datetime | None = None
 
 
 @dataclass(eq=False)

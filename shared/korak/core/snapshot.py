@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from korak.core.past import Past
 from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
@@ -79,7 +80,7 @@ class Snapshot:
     be merged. `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may
     take.
     `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
-    `cancelled` are attempts that were closed as they ran.
+    `cancelled` are attempts that were closed as they ran. `past` is there only for a fact that goes back.
     """
 
     instance: Instance
@@ -94,3 +95,4 @@ class Snapshot:
     failed: StepRun | None = None
     halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)
+    past: Past | None = None

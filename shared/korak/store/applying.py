@@ -19,6 +19,7 @@ RARE = frozenset(
         EventType.INSTANCE_PAUSED,
         EventType.INSTANCE_RESUMED,
         EventType.INSTANCE_RETRIED,
+        EventType.INSTANCE_REWOUND,
     }
 )
 """What is told of an instance when columns change that no step changes."""
@@ -137,6 +138,7 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     ]
     if edited:
         await runner.fetch("steps_change", step=edited)
+    await _write_rewinds(runner, [changes for changes in batch if changes.undone is not None])
     await _write_scopes(runner, batch)
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
@@ -150,6 +152,13 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
+
+
+async def _write_rewinds(runner: Runner, batch: Sequence[Changes]) -> None:
+    if batch:
+        undone = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.undone or ()]
+        kept = [(changes.instance.id, changes.instance.result) for changes in batch]
+        await runner.fetch("rewind", undone=undone, kept=kept)
 
 
 async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:

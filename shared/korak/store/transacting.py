@@ -12,7 +12,7 @@ import asyncpg
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
-from korak.core.facts import Broken, Claimed, Fact, Finished, Raised
+from korak.core.facts import BACKWARD, Broken, Claimed, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
 from korak.errors import KorakError, TransientError
 from korak.model import FailureCategory
@@ -96,12 +96,14 @@ class Transactor:
         wanted = [ask.instance_id for ask in asks]
         locked = await (lock(runner, wanted) if patience is None else wait_for_lock(runner, wanted, patience))
         closed = [step for ask in asks if (step := _get_step(ask)) is not None]
-        snapshots = await self._loader.load(runner, locked, now, closed=closed)
+        backward = [ask.instance_id for ask in asks if isinstance(ask.fact, BACKWARD)]
+        snapshots = await self._loader.load(runner, locked, now, closed=closed, backward=backward)
         answers: list[Answer] = []
         for ask in asks:
             snapshot = snapshots.get(ask.instance_id)
             answers.append(Skipped() if snapshot is None else decide_safely(snapshot, ask.fact, now))
         batch = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
+        batch += [changes.fork for changes in batch if changes.fork is not None]
         if batch:
             await self._stamper.prepare(batch)
             await self._ids.reserve(runner, batch)
