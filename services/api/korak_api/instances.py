@@ -17,6 +17,7 @@ from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
 from korak_api.rendering import show_event, show_failure, show_step, show_wait
 from korak_api.standing import show_instance
 from korak_api.starts import read_wait
+from korak_api.viewing import look_up_plan
 
 TIMES = ("created", "updated", "ended")
 FILTERS = (
@@ -117,7 +118,7 @@ async def find(call: Call, connection: Connection) -> View:
     view = await instances.get(connection, call.owner_scope, call.path["ulid"])
     if view is None:
         raise NotFound("instance_not_found", key=call.path["ulid"])
-    return view
+    return await look_up_plan(call, connection, view)
 
 
 READ = Verb.INSTANCES_READ

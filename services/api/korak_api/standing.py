@@ -7,7 +7,8 @@ from datetime import datetime
 
 from korak.core.changes import Changes
 from korak.core.rows import Instance, StepRun, Wait
-from korak.model import InstanceStatus, Priority, StepRole, WaitKind
+from korak.model import InstanceStatus, Json, Priority, StepRole, WaitKind
+from korak.store.branches import name_branches
 from korak.store.instances import PAUSED, View
 from korak_api.rendering import Shown, show_message, show_owner, show_time
 
@@ -21,6 +22,8 @@ def view_changes(changes: Changes, version: int) -> View:
         version=version,
         steps=tuple(after.steps.values()),
         waits=tuple(after.waits.values()),
+        branches=name_branches(after.scopes),
+        plan=after.plan,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
     )
 
@@ -102,17 +105,35 @@ def _show_actions(instance: Instance) -> Shown:
 
 def _list_waiting(view: View) -> Iterable[Shown]:
     for step in view.steps:
+        node = None if view.plan is None else view.plan.nodes.get(step.node_id)
+        told: Shown = {
+            "branch": view.branches.get(step.scope_id or 0),
+            "result_key": None if node is None or node.save is None else node.save.key,
+        }
         waits = [wait for wait in view.waits if wait.step_run_id == step.id]
-        limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
-        group = [wait for wait in waits if wait.mode is not None]
-        if group:
-            yield _show_group(step, group, limit)
-        for wait in waits:
-            if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
-                due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
-                yield _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
-        if step.parked_for is not None:
-            yield _show_waiting(step, step.parked_for, step.created_at, None)
+        for shown in _list_waits(step, waits, None if node is None else node.raw.get("correlation")):
+            yield {**shown, **told}
+
+
+def _list_waits(step: StepRun, waits: list[Wait], correlated: Json) -> Iterable[Shown]:
+    limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
+    group = [wait for wait in waits if wait.mode is not None]
+    if group:
+        yield {**_show_group(step, group, limit), "correlation": _show_correlation(group[0], correlated)}
+    for wait in waits:
+        if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
+            due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
+            shown = _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
+            yield {**shown, "correlation": _show_correlation(wait, correlated)}
+    if step.parked_for is not None:
+        yield _show_waiting(step, step.parked_for, step.created_at, None)
+
+
+def _show_correlation(wait: Wait, key: Json) -> Shown | None:
+    """The path that must lead to the same in payload and state, and what that is; the wait has it as a match."""
+    if not isinstance(key, str) or wait.match is None or key not in wait.match:
+        return None
+    return {"key": key, "value": wait.match[key]}
 
 
 def _list_names(wait: Wait) -> list[str]:

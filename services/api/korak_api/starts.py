@@ -19,6 +19,7 @@ from korak_api.problems import StartRefused
 from korak_api.requests import read_header
 from korak_api.standing import show_instance, view_changes
 from korak_api.starting import Started, Wish
+from korak_api.viewing import look_up_plan
 
 MAX_KEY = 191
 """Characters of an Idempotency-Key."""
@@ -96,8 +97,9 @@ async def _show(call: Call, started: Started, *, is_stale: bool) -> JsonObject:
         return show_instance(view_changes(started.changes, started.version), sees_failures=call.sees_failures)
     async with call.resources.database.acquire() as connection:
         view = await instances.get(connection, call.owner_scope, started.start.ulid)
-    if view is None:
-        raise NotFound("instance_not_found", key=started.start.ulid)
+        if view is None:
+            raise NotFound("instance_not_found", key=started.start.ulid)
+        view = await look_up_plan(call, connection, view)
     return show_instance(view, sees_failures=call.sees_failures)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
+from korak.errors import Issue
+from korak.graphs import paths
+from korak.graphs.hygiene import size
 from korak.model import Json, JsonObject
 
 
@@ -49,3 +52,21 @@ def fill_defaults(schema: JsonObject, value: JsonObject) -> JsonObject:
         elif isinstance(given, dict):
             filled[name] = fill_defaults(member, given)
     return filled
+
+
+def becomes_state(kind: str, config: JsonObject) -> bool:
+    """Whether a node takes the whole input into the state, as a chain's first does."""
+    return kind == "set_field" and config == {"field": "state", "value": {"ref": "input"}}
+
+
+def check_state(given: JsonObject, limit: int | None) -> list[Issue]:
+    """What is wrong with an input that becomes the state: a reserved key, or more bytes than the definition allows."""
+    issues: list[Issue] = []
+    for name in given:
+        if name.startswith("_"):
+            at = paths.pointer([name])
+            issues.append(Issue("invalid_input", at, {"pointer": at, "detail": "a key that begins with _ is Korak's"}))
+    actual = size(given)
+    if limit is not None and actual > limit:
+        issues.append(Issue("max_state_bytes_exceeded", "", {"limit": limit, "actual": actual}))
+    return issues

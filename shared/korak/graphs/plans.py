@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -9,11 +10,11 @@ from typing import Final, cast
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Graph, Node, read_graph
+from korak.graphs.document import Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
-from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.inputs import becomes_state, check_state, fill_defaults, get_input_schema
 from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
 from korak.graphs.references import find_node_ids, list_node_references
@@ -63,6 +64,8 @@ class PlannedNode:
     input_schema: Schema | None
     repeats: bool
     jumps: frozenset[str] | None
+    names: Mapping[str, str]
+    """The ids of the nodes that it may jump to by their labels, where those are no ids and not taken twice."""
     comes_round: bool
     """Whether it stands in a cycle of its own body."""
     container: str | None
@@ -116,13 +119,18 @@ class Plan:
     input_schema: Schema | None
 
     has_containers: bool = False
+    input_is_state: bool = False
+    """Whether its first node takes the input into the state, so that a start is refused where that can't be."""
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
-        if self.inputs is None or self.input_schema is None:
-            return given, []
-        filled = fill_defaults(self.inputs, given)
-        return filled, self.input_schema.check(filled, code="invalid_input")
+        issues: list[Issue] = []
+        if self.inputs is not None and self.input_schema is not None:
+            given = fill_defaults(self.inputs, given)
+            issues = self.input_schema.check(given, code="invalid_input")
+        if self.input_is_state:
+            issues += check_state(given, self.settings.limits.get("max_state_bytes"))
+        return given, issues
 
 
 def build(document: Json, frozen: Json) -> Plan:
@@ -143,6 +151,7 @@ class _Planner:
         self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
         self._targets: dict[str, dict[str, str]] = {}
         self._repeating: set[str] = set()
+        self._names: dict[str, Mapping[str, str]] = {}
 
     def plan(self) -> Plan:
         graph = self._graph
@@ -152,10 +161,11 @@ class _Planner:
         self._read_flow()
         nodes = {node.id: self._plan_node(node) for node in graph.nodes.values() if not node.is_trigger}
         inputs = get_input_schema(trigger.config)
+        start = next(iter(self._targets[trigger.id].values()))
         return Plan(
             key=graph.key,
             trigger=trigger.id,
-            start=next(iter(self._targets[trigger.id].values())),
+            start=start,
             nodes=nodes,
             settings=self._plan_settings(),
             referenced=self._get_referenced(nodes),
@@ -163,11 +173,13 @@ class _Planner:
             inputs=inputs,
             input_schema=None if inputs is None else compile_schema(inputs),
             has_containers=any(node.bodies for node in nodes.values()),
+            input_is_state=any(node.id == start and becomes_state(node.type, node.raw) for node in nodes.values()),
         )
 
     def _read_flow(self) -> None:
         for body in self._graph.bodies:
             self._repeating |= get_repeating(get_successors(body))
+            self._names.update(dict.fromkeys(body.ids, _list_names(body)))
             for edge in body.edges:
                 if edge.target not in self._graph.nodes:
                     raise Invalid("edge_unknown_node", id=edge.target)
@@ -202,6 +214,7 @@ class _Planner:
             input_schema=None if config.is_literal else self._schemas[name],
             repeats=node.id in self._repeating or node.container is not None,
             jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            names=self._names[node.id] if "jumps" in raw else {},
             comes_round=node.id in self._repeating,
             container=node.container,
             branch=node.branch,
@@ -247,6 +260,12 @@ class _Planner:
         yield from list_node_references(read for read in reads if isinstance(read, Reference))
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
+
+
+def _list_names(body: Body) -> Mapping[str, str]:
+    labels = Counter(node.raw.get("label") for node in body.nodes)
+    taken, named = body.ids, ((node.raw.get("label"), node.id) for node in body.nodes)
+    return {label: id_ for label, id_ in named if isinstance(label, str) and labels[label] == 1 and label not in taken}
 
 
 def _compile_config_schema(entry: JsonObject) -> Schema | None:
