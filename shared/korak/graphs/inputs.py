@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Final, cast
 
 from korak.errors import Issue
-from korak.graphs import paths
-from korak.graphs.hygiene import size
+from korak.graphs import hygiene, paths
+from korak.graphs.document import RUN_LIMITS, Graph
 from korak.model import Json, JsonObject
+
+INTO_STATE: Final[JsonObject] = {"field": "state", "value": {"ref": "input"}}
+"""The config of a `set_field` that makes the input the state."""
+
+
+def begins_with_input(graph: Graph, targets: Mapping[str, str]) -> bool:
+    """Whether the node that follows the trigger, whose ways out these are, makes the input the state."""
+    first = graph.nodes.get(next(iter(targets.values()), ""))
+    return first is not None and first.type == "set_field" and first.config == INTO_STATE
+
+
+def check_payload(payload: JsonObject, limits: Mapping[str, int]) -> list[Issue]:
+    """What keeps an input from being the first state: keys that begin with `_`, and more bytes than it may have."""
+    reserved = [name for name in payload if name.startswith("_")]
+    if reserved:
+        return [Issue("field_not_writable", paths.pointer([name]), {"field": name}) for name in reserved]
+    limit = limits.get("max_state_bytes") or RUN_LIMITS["max_state_bytes"]
+    actual = hygiene.size(payload)
+    if limit is not None and actual > limit:
+        return [Issue("max_state_bytes_exceeded", "", {"limit": limit, "actual": actual})]
+    return []
 
 
 def get_input_schema(config: JsonObject) -> JsonObject | None:
@@ -52,21 +74,3 @@ def fill_defaults(schema: JsonObject, value: JsonObject) -> JsonObject:
         elif isinstance(given, dict):
             filled[name] = fill_defaults(member, given)
     return filled
-
-
-def becomes_state(kind: str, config: JsonObject) -> bool:
-    """Whether a node takes the whole input into the state, as a chain's first does."""
-    return kind == "set_field" and config == {"field": "state", "value": {"ref": "input"}}
-
-
-def check_state(given: JsonObject, limit: int | None) -> list[Issue]:
-    """What is wrong with an input that becomes the state: a reserved key, or more bytes than the definition allows."""
-    issues: list[Issue] = []
-    for name in given:
-        if name.startswith("_"):
-            at = paths.pointer([name])
-            issues.append(Issue("invalid_input", at, {"pointer": at, "detail": "a key that begins with _ is Korak's"}))
-    actual = size(given)
-    if limit is not None and actual > limit:
-        issues.append(Issue("max_state_bytes_exceeded", "", {"limit": limit, "actual": actual}))
-    return issues

@@ -49,6 +49,8 @@ class View:
     root: str | None = None
     run: int = 1
     business_id: str | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What its definition lowers of the engine's limits."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
     branches: Mapping[int, str] = field(default_factory=dict)
@@ -85,6 +87,7 @@ _views = (
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
+        versions.c.settings["limits"].label("limits"),
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
@@ -220,6 +223,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             root=row["root"],
             run=row["run_number"],
             business_id=row["business_id"],
+            limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
             branches=branches,
         )

@@ -1,11 +1,9 @@
-"""Chains over HTTP: how their runs stand, what they wait for, what their history has, and which starts are refused."""
+"""Chains over HTTP: how their runs stand, what they wait for, and what their history has."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
-
-import pytest
 
 from korak import chain
 from korak.core.facts import Finished, Raised
@@ -164,21 +162,3 @@ async def read_pages(api: Api, path: str, size: int) -> list[Any]:
         if page["next"] is None:
             return items
         given["cursor"] = page["next"]
-
-
-REFUSED: dict[str, tuple[JsonObject, str, str]] = {
-    "a reserved key": ({"_x": 1}, "/input/_x", "invalid_input"),
-    "too large": ({"x": "a" * 200}, "/input", "max_state_bytes_exceeded"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-async def test_an_input_that_is_no_state_makes_no_run(api: Api, case: str) -> None:
-    """T-STATE-5, T-GUARD-4."""
-    given, pointer, code = REFUSED[case]
-    await api.publish(chain("small").max_state_bytes(100).then("test.ok").document())
-    response = await api.post("/v1/definitions/small/start", {"input": given})
-    assert response.status_code == 422
-    assert [(issue["pointer"], issue["code"]) for issue in response.json()["errors"]] == [(pointer, code)]
-    assert await api.fetch("select id from workflow_instances") == []
-    assert (await api.post("/v1/definitions/small/start", {"input": {"x": 1}})).status_code == 201
