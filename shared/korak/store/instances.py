@@ -13,7 +13,9 @@ from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
+from korak.graphs.plans import Plan
 from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
@@ -49,10 +51,12 @@ class View:
     business_id: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
-    humans: Mapping[str, str] = field(default_factory=dict)
-    """What the waits at its nodes ask of a person, by node."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    branches: Mapping[int, str] = field(default_factory=dict)
+    """What the scopes of its live steps are called."""
+    plan: Plan | None = None
+    """Its version, where somebody has looked it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     open_ids = [row["id"] for row in rows if row["ended_at"] is None]
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
+    branches = await list_branches(connection, [step for steps in live.values() for step in steps])
     return [
         View(
             instance=read(Instance, row),
@@ -220,6 +225,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             business_id=row["business_id"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            branches=branches,
         )
         for row in rows
     ]
