@@ -36,6 +36,8 @@ class Author:
         self._node("end", result=ref("state")) if self._random.random() < 0.5 else self._node("end")
         if self._random.random() < 0.2:
             self._built.settings(execution_timeout=self._random.choice([300, 3_000, 30_000]))
+        if self._random.random() < 0.2:
+            self._built.settings(prune_state_after=self._random.choice([1, 2, 5]))
         return self._finish()
 
     def _finish(self) -> JsonObject:

@@ -193,7 +193,9 @@ def _check_state(memory: Memory, family: Family) -> None:
             node = nodes[step.node_id]
             transitions_made += node.type != "end" and step.scope_id is None
             state = {**states.get(step.scope_id, {}), **_merge(family, step, states)}
-            states[step.scope_id] = _enter(node, state, step.output or {})
+            state = _enter(node, state, step.output or {})
+            removed = cast("list[str]", (event.data or {}).get("removed") or [])
+            states[step.scope_id] = {key: value for key, value in state.items() if key not in removed}
         stood[event.seq] = states[None], transitions_made
     assert family.instance.state == states[None]
     for scope in family.scopes.values():

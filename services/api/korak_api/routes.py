@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import commands, definitions, general, instances, signals, starts, tokens
+from korak_api import commands, copies, definitions, general, instances, signals, starts, tokens
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -12,6 +12,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *starts.OPERATIONS,
     *instances.OPERATIONS,
     *commands.OPERATIONS,
+    *copies.OPERATIONS,
     *signals.OPERATIONS,
     *tokens.OPERATIONS,
     *general.OPERATIONS,

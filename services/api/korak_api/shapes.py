@@ -185,6 +185,7 @@ _STEP = _shape(
     started_at=_or_null(TIME),
     finished_at=_or_null(TIME),
     scheduled_for=_or_null(TIME),
+    undone_at={**_or_null(TIME), "description": "When a rewind took it back."},
 )
 
 _EVENT = _shape(seq=COUNT, type=_one_of(*EventType), node=_or_null(TEXT), step=_or_null(ULID), data=OBJECT, at=TIME)

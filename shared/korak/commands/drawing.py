@@ -114,6 +114,8 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
 
 def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
     status, error = step["status"], step.get("error")
+    if step.get("undone_at"):
+        return Text("undone by a rewind", "dim")
     if error:
         return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
     if status == StepStatus.QUEUED:

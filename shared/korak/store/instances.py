@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, case, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
@@ -131,7 +131,11 @@ _NEXT_STEPS = Query(
     .limit(_page)
 )
 _EVENTS = Query(
-    select(events, steps.c.ulid.label("step"))
+    select(
+        events,
+        steps.c.ulid.label("step"),
+        case((events.c.type == EventType.STEP_COMPLETED, steps.c.output)).label("output"),
+    )
     .outerjoin(steps, steps.c.id == events.c.step_run_id)
     .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
     .order_by(events.c.seq)

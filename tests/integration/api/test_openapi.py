@@ -116,6 +116,8 @@ async def test_answers_fit_their_schemas(api: Api) -> None:
         ("POST", f"{one}/resume", "/v1/instances/{ulid}/resume", None),
         ("POST", f"/v1/instances/{order['id']}/cancel", "/v1/instances/{ulid}/cancel", {"reason": "x"}),
         ("POST", f"/v1/instances/{order['id']}/retry", "/v1/instances/{ulid}/retry", None),
+        ("POST", f"{one}/rewind", "/v1/instances/{ulid}/rewind", {"to": "start"}),
+        ("POST", f"{one}/fork", "/v1/instances/{ulid}/fork", {"to": "start"}),
         ("GET", f"{one}/failures", "/v1/instances/{ulid}/failures", None),
         ("POST", "/v1/emit", "/v1/emit", {"name": "paid"}),
         ("POST", "/v1/tokens", "/v1/tokens", {"name": "a", "roles": ["viewer"]}),

@@ -197,7 +197,8 @@ def test_rounds_go_back_too() -> None:
     taken = save("a", value={"ref": "loops.again.item", "default": None})
     edges = [("start", "next", "again"), ("again", "body", "a"), ("a", "next", "again"), ("again", "done", "done")]
     run = Run(document(looped, taken, edges=edges))
-    first = run.work() and run.list_steps("a")[0]
+    run.work()
+    first = run.list_steps("a")[0]
     run.work()
     assert get_state(run)["a"]["value"] == "y"
     run.tell(RewindAsked(first.ulid))

@@ -72,8 +72,8 @@ workflow_step_runs: Table = Table(
     Column("seen_seq", BigInteger),
     Column("redeliveries", Integer, nullable=False, server_default=text("0")),
     Column("counters", JSONB),
-    Column("undone_at", Moment),
     Column("created_at", Moment, nullable=False),
+    Column("undone_at", Moment),
     UniqueConstraint("instance_id", "node_id", "visit", "attempt", "role", "call", name="wstep_attempt_unique"),
     CheckConstraint(
         "status in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled')", name="wstep_status_check"
