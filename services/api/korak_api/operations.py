@@ -30,6 +30,8 @@ class Call:
     now: datetime
     seed: str | None = None
     """The same for every repeat under one Idempotency-Key: what a call makes up is made from it."""
+    address: tuple[str, str] | None = None
+    """The definition's key and the caller's own id, where the instance is named by these."""
 
     @property
     def owner_scope(self) -> str:

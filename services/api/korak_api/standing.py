@@ -30,7 +30,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
     instance = view.instance
     return {
         "id": instance.ulid,
-        "business_id": view.business_id,
+        "business_id": instance.business_id,
         "definition": view.definition,
         "version": view.version,
         "version_label": view.version_label,
@@ -55,7 +55,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "root": view.root or instance.ulid,
         "depth": instance.depth,
         "steps_count": instance.steps_count,
-        "run": view.run,
+        "run": instance.run_number,
         "definition_hash": instance.definition_hash,
         "created_at": show_time(instance.created_at),
         "updated_at": show_time(instance.updated_at),

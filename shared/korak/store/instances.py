@@ -13,7 +13,7 @@ from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.model import APP_WIDE, LIVE, ClosedReason, InstanceStatus, WaitStatus
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
@@ -27,6 +27,9 @@ from korak.store.tables import workflow_waits as waits
 
 PAUSED = "paused"
 """The status of a paused run, as the API shows it."""
+
+WAITED = 60.0
+"""Seconds that a start may wait at most before it makes the instance whose ULID it has made when it came."""
 
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
@@ -45,8 +48,6 @@ class View:
     version_label: str | None = None
     parent: str | None = None
     root: str | None = None
-    run: int = 1
-    business_id: str | None = None
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
 
@@ -58,6 +59,7 @@ class Filter:
     owner_scope: str | None
     statuses: Sequence[str] = ()
     definitions: Sequence[str] = ()
+    business_ids: Sequence[str] = ()
     labels: Sequence[str] = ()
     times: Sequence[tuple[str, bool, datetime]] = field(default=())
     """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
@@ -74,8 +76,6 @@ _final = (
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
-        instances.c.business_id,
-        instances.c.run_number,
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
@@ -155,6 +155,25 @@ _STATUS = Query(
     )
 )
 
+_RUNS = (
+    select(instances.c.ulid)
+    .join(definitions, definitions.c.id == instances.c.definition_id)
+    .where(
+        instances.c.owner_scope == parameter("owner", String()),
+        instances.c.business_id == parameter("business_id", String()),
+        definitions.c.key == parameter("definition", String()),
+    )
+)
+_NEWEST = Query(
+    _RUNS.order_by(
+        definitions.c.deleted_at.is_not(None),
+        definitions.c.owner_scope == APP_WIDE,
+        definitions.c.id.desc(),
+        instances.c.run_number.desc(),
+    ).limit(1)
+)
+_OPEN_RUN = Query(_RUNS.where(instances.c.ended_at.is_(None)).limit(1))
+
 
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
     """The owner's instance; None where there is none."""
@@ -179,13 +198,14 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
     if wanted.definitions:
         keyed = select(definitions.c.id).where(definitions.c.key.in_(wanted.definitions))
         yield instances.c.definition_id.in_(keyed)
-    for label in wanted.labels:
-        yield instances.c.labels.op("@>")(cast([label], JSONB))
+    if wanted.business_ids:
+        yield instances.c.business_id.in_(wanted.business_ids)
+    yield from (instances.c.labels.op("@>")(cast([label], JSONB)) for label in wanted.labels)
     for name, is_lower, at in wanted.times:
         column = instances.c[name]
         yield column >= at if is_lower else column < at
         if name == "created_at":
-            bound = str(ULID.from_timestamp(max(0.0, at.timestamp())))[:10]
+            bound = str(ULID.from_timestamp(max(0.0, at.timestamp() - (WAITED if is_lower else 0.0))))[:10]
             yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
 
 
@@ -211,8 +231,6 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             waits=tuple(pending.get(row["id"], ())),
             parent=row["parent"],
             root=row["root"],
-            run=row["run_number"],
-            business_id=row["business_id"],
             is_final=bool(row["is_final"]),
         )
         for row in rows
@@ -231,6 +249,18 @@ async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, li
     for row in await _OPEN.fetch(connection, ids=ids) if ids else ():
         found.setdefault(row["instance_id"], []).append(read(Wait, row))
     return found
+
+
+async def find_newest(connection: Connection, owner_scope: str, definition: str, business_id: str) -> str | None:
+    """The ULID of the newest run that the owner has under its own id, of the definition that a start would mean."""
+    row = await _NEWEST.fetch_one(connection, owner=owner_scope, definition=definition, business_id=business_id)
+    return None if row is None else str(row["ulid"])
+
+
+async def find_open(connection: Connection, owner_scope: str, definition: str, business_id: str) -> str | None:
+    """The ULID of the open run of an id."""
+    row = await _OPEN_RUN.fetch_one(connection, owner=owner_scope, definition=definition, business_id=business_id)
+    return None if row is None else str(row["ulid"])
 
 
 async def list_ended(connection: Connection, ulids: Sequence[str]) -> set[str]:

@@ -14,8 +14,9 @@ from korak.core.changes import Changes
 from korak.core.decide import decide
 from korak.core.facts import Broken, Claimed, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
-from korak.errors import KorakError, TransientError
+from korak.errors import Conflict, KorakError, TransientError
 from korak.model import FailureCategory
+from korak.store import runs
 from korak.store.applying import apply
 from korak.store.database import Hot, Runner, is_data_fault
 from korak.store.loading import Loader, lock
@@ -87,6 +88,8 @@ class Transactor:
             middle = len(asks) // 2
             first = await self.answer(asks[:middle], now, patience=patience)
             return first + await self.answer(asks[middle:], now, patience=patience)
+        if runs.is_taken(error):
+            return [Conflict("id_in_use")]
         ask = blame(asks[0], error)
         if ask is None:
             raise error

@@ -47,6 +47,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "wwait_status_check": model.WaitStatus,
     "wscope_status_check": model.ScopeStatus,
     "wsig_kind_check": model.DeliveryKind,
+    "winbox_kind_check": model.InboxKind,
 }
 
 
