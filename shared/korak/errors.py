@@ -44,6 +44,8 @@ MESSAGES: dict[str, str] = {
     "definition_not_found": "There is no definition {key} here.",
     "instance_not_found": "There is no instance {key} here.",
     "version_not_found": "Definition {key} has no version {number}.",
+    "version_older": "Version {number} of {key} is older than {current}, the current one.",
+    "definition_app_wide": "{key} is the application's: its versions are published with a token of the application's.",
     "definition_exists": "The key {key} is taken.",
     "definition_not_published": "Definition {key} has no published version.",
     "definition_archived": "Definition {key} is archived and takes no starts.",

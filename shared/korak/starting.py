@@ -39,7 +39,13 @@ MEMBERS: Final[Mapping[str, JsonObject]] = {
     "on_closed": {"enum": list(OnClosed), "description": "What becomes of one whose id had a run that has ended."},
     "labels": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 191}, "maxItems": 20},
     "priority": {"enum": list(PRIORITIES)},
-    "version": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+    "version": {
+        "type": ["integer", "string"],
+        "description": "Its number, or the checksum of its graph.",
+        "minimum": 1,
+        "maximum": 2**31 - 1,
+        "pattern": "^[0-9a-f]{64}$",
+    },
     "execution_timeout": {"$ref": "#/$defs/duration"},
 }
 """What the body of a start may say, wherever it comes from."""
@@ -55,7 +61,7 @@ class Wish:
     ulid: str
     owner: Owner
     key: str
-    number: int | None
+    version: int | str | None
     input: JsonObject
     fingerprint: str
     labels: tuple[str, ...] = ()
@@ -115,8 +121,9 @@ class Opener:
 
     async def open(self, runner: Runner, wishes: Sequence[Wish], now: datetime) -> list[Opening | Problem]:
         """Each wish on the version that it means, its input accepted; a Problem where it can't be started."""
-        wanted = [(place, wish.owner.scope, wish.key, wish.number) for place, wish in enumerate(wishes)]
-        rows = await runner.fetch("starts_resolve", wanted=wanted)
+        rows = await runner.fetch(
+            "starts_resolve", wanted=[_get_place(place, wish) for place, wish in enumerate(wishes)]
+        )
         found = {row["place"]: row for row in rows}
         plans = await self._plans.get(runner, {row["version_id"] for row in rows if row["version_id"]})
         opened: list[Opening | Problem] = []
@@ -142,7 +149,7 @@ def read_wish(body: JsonObject, *, ulid: str, owner: Owner, key: str, starter: s
         ulid=ulid,
         owner=owner,
         key=key,
-        number=given.get("version"),
+        version=given.get("version"),
         input=given.get("input", {}),
         fingerprint=hashlib.sha256(canonical(body)).hexdigest(),
         labels=tuple(given.get("labels", ())),
@@ -170,6 +177,11 @@ def _read_identity(given: Mapping[str, Any]) -> Identity | None:
 def get_digest(*parts: str) -> str:
     """SHA-256 over the parts, in hex (ID-11)."""
     return hashlib.sha256(SEPARATOR.join(parts).encode()).hexdigest()
+
+
+def _get_place(place: int, wish: Wish) -> tuple[int, str, str, int | None, str | None]:
+    number, checksum = (None, wish.version) if isinstance(wish.version, str) else (wish.version, None)
+    return place, wish.owner.scope, wish.key, number, checksum
 
 
 def _open(wish: Wish, row: Any, plans: Mapping[int, Plan], now: datetime) -> Opening:
@@ -205,10 +217,10 @@ def _check_version(wish: Wish, row: Any) -> int:
         raise NotFound("definition_not_found", key=wish.key)
     if row["status"] == DefinitionStatus.ARCHIVED:
         raise Conflict("definition_archived", key=wish.key)
-    if row["version_id"] is None and wish.number is None:
+    if row["version_id"] is None and wish.version is None:
         raise Conflict("definition_not_published", key=wish.key)
     if row["version_id"] is None:
-        raise NotFound("version_not_found", key=wish.key, number=wish.number)
+        raise NotFound("version_not_found", key=wish.key, number=wish.version)
     return int(row["version_id"])
 
 

@@ -14,6 +14,7 @@ from korak.owners.roles import Verb
 from korak.store import instances, signals
 from korak.store.instances import View
 from korak.store.signals import Sending
+from korak_api.asking import get_view
 from korak_api.instances import find
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.standing import show_instance, view_changes
@@ -64,7 +65,9 @@ def _update(view: View, after: View) -> View:
     """What a decision has changed, over what it doesn't load."""
     before = view.instance
     instance = replace(after.instance, business_id=before.business_id, run_number=before.run_number)
-    return replace(view, instance=instance, steps=after.steps, waits=after.waits, is_final=after.is_final)
+    return replace(
+        view, instance=instance, steps=after.steps, waits=after.waits, is_final=after.is_final, humans=after.humans
+    )
 
 
 async def _name(call: Call, view: View, refused: Conflict) -> Conflict:
@@ -87,7 +90,7 @@ async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: Jso
     async with call.resources.database.transaction() as connection:
         await signals.send(connection, sending, now=call.now)
     async with call.resources.database.acquire() as connection:
-        return await instances.get(connection, call.owner_scope, view.instance.ulid) or view
+        return await get_view(call, connection, view.instance.ulid) or view
 
 
 _REFUSALS: Final = {

@@ -20,6 +20,7 @@ from korak.model import (
     WaitKind,
     WaitStatus,
 )
+from korak.steps.builtin.wait import HUMANS
 
 ANY: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
@@ -98,6 +99,7 @@ _WAITING = _shape(
     kind=_one_of(*(kind for kind in WaitKind if kind is not WaitKind.TIMEOUT), *ParkedFor),
     node=TEXT,
     branch=_or_null(TEXT),
+    human={**_or_null(_one_of(*HUMANS)), "description": "Asked of a person; a decision's names are yes and no."},
     mode=_or_null(_one_of("all", "any")),
     names=NAMES,
     matched=NAMES,

@@ -12,8 +12,8 @@ from korak.errors import Invalid, NotFound
 from korak.model import JsonObject
 from korak.owners.roles import Verb
 from korak.starting import MEMBERS, Started, Wish, read_wish
-from korak.store import instances
 from korak_api import debouncing
+from korak_api.asking import get_view
 from korak_api.operations import Answer, Body, Call, Operation
 from korak_api.parameters import WAIT, refuse
 from korak_api.problems import StartRefused
@@ -84,7 +84,7 @@ async def _show(call: Call, started: Started, *, is_stale: bool) -> JsonObject:
     if started.changes is not None and not is_stale:
         return show_instance(view_changes(started.changes, started.version), sees_failures=call.sees_failures)
     async with call.resources.database.acquire() as connection:
-        view = await instances.get(connection, call.owner_scope, started.start.ulid)
+        view = await get_view(call, connection, started.start.ulid)
     if view is None:
         raise NotFound("instance_not_found", key=started.start.ulid)
     return show_instance(view, sees_failures=call.sees_failures)

@@ -13,7 +13,7 @@ from korak.graphs.document import Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
-from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.inputs import begins_with_input, check_payload, fill_defaults, get_input_schema
 from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
 from korak.graphs.references import find_node_ids, list_node_references
@@ -116,13 +116,18 @@ class Plan:
     input_schema: Schema | None
 
     has_containers: bool = False
+    begins_with_input: bool = False
+    """Whether its first node makes the input the state, as a chain's does."""
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
-        if self.inputs is None or self.input_schema is None:
-            return given, []
-        filled = fill_defaults(self.inputs, given)
-        return filled, self.input_schema.check(filled, code="invalid_input")
+        filled, issues = given, []
+        if self.inputs is not None and self.input_schema is not None:
+            filled = fill_defaults(self.inputs, given)
+            issues = self.input_schema.check(filled, code="invalid_input")
+        if self.begins_with_input and not issues:
+            issues = check_payload(filled, self.settings.limits)
+        return filled, issues
 
 
 def build(document: Json, frozen: Json) -> Plan:
@@ -163,6 +168,7 @@ class _Planner:
             inputs=inputs,
             input_schema=None if inputs is None else compile_schema(inputs),
             has_containers=any(node.bodies for node in nodes.values()),
+            begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
         )
 
     def _read_flow(self) -> None:

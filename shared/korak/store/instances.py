@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -48,6 +48,8 @@ class View:
     version_label: str | None = None
     parent: str | None = None
     root: str | None = None
+    humans: Mapping[str, str] = field(default_factory=dict)
+    """What the waits at its nodes ask of a person, by node."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
 

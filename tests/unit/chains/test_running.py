@@ -35,7 +35,7 @@ def test_a_default_gives_way_to_the_state() -> None:
 
 
 def test_reserved_keys_stay_out_of_the_state() -> None:
-    """T-STATE-2, T-STATE-4"""
+    """T-STATE-2, T-STATE-4, T-LOG-4"""
     assert get_state(run(chain("x").then(links.secretive))) == {"ok": 2}
 
 
