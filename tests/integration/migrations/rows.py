@@ -98,6 +98,7 @@ LEGAL: dict[str, Row] = {
         "code": "exception",
         "created_at": AT,
     },
+    "workflow_inbox": {"kind": "start", "name": "order"},
     "workflow_idempotency_keys": {"scope": "start", "key": DIGEST, "created_at": AT},
     "http_answers": {
         "owner_scope": "team:42",
