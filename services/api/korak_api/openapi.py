@@ -104,8 +104,9 @@ def _list_responses(operation: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in operation.statuses:
         found[str(status)] = {"description": TITLES[status]}
-        if operation.answer is not None:
-            schema = {"$ref": f"#/components/schemas/{operation.answer}"}
+        name = operation.others.get(status, operation.answer)
+        if name is not None:
+            schema = {"$ref": f"#/components/schemas/{name}"}
             found[str(status)]["content"] = {"application/json": {"schema": schema}}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for status in sorted({*operation.problems, *_get_common(operation)}):

@@ -113,3 +113,5 @@ class Operation:
     """Whether the answer is kept for a repeat under the same Idempotency-Key."""
     translate: Callable[[Mapping[str, str], Json], Json] | None = None
     """Makes the body of this route from another form that it may come in."""
+    others: Mapping[int, str] = field(default_factory=dict)
+    """The schemas of statuses whose answer is another thing."""

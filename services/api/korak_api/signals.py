@@ -100,7 +100,7 @@ OPERATIONS: Final = (
         Verb.INSTANCES_SIGNAL,
         "Delivery",
         (202,),
-        (404, 409),
+        (404, 409, 429),
         SIGNAL,
         is_kept=True,
     ),

@@ -99,6 +99,7 @@ OPERATIONS = (
         Verb.INSTANCES_START,
         "Start",
         statuses=(201, 200, 202),
+        others={202: "Debounced"},
         problems=(404, 409, 429),
         body=START,
         query=(WAIT,),
