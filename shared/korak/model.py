@@ -104,6 +104,14 @@ class EscalationStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class ArtifactKind(StrEnum):
+    """How the content of an artifact is to be read."""
+
+    JSON = "json"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
 class ScopeStatus(StrEnum):
     """Where one body of a container stands. `pending` has a row but no step run yet."""
 

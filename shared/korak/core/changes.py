@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
 from korak.model import Json
 
@@ -44,6 +44,9 @@ class Changes:
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    closed_chunks: list[str] = field(default_factory=list)
+    """Visits, by execution id, whose chunks are no longer needed: the output is made of them."""
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)

@@ -46,9 +46,9 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
 
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
-        case Finished(step, token, result, claimant):
+        case Finished(step, token, result, claimant, left):
             draft.claimant = claimant
-            recording.record(draft, step, token, result)
+            recording.record(draft, step, token, result, left)
         case Claimed(step, claimant):
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)

@@ -7,7 +7,7 @@ from typing import Any
 
 from korak.core import transitions
 from korak.core.changes import Changes, Grant
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
 from korak.graphs.plans import Plan, PlannedNode
@@ -46,6 +46,8 @@ class Draft:
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
+        self.artifacts: list[Artifact] = []
+        self.closed_chunks: list[str] = []
         self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
@@ -159,6 +161,11 @@ class Draft:
         step.ready_at = step.sent_at = step.probe = None
         self._made_ready.pop(step.id, None)
         return step
+
+    def close_chunks(self, step: StepRun) -> None:
+        """What the visit has streamed is in its output now."""
+        if step.execution_id not in self.closed_chunks:
+            self.closed_chunks.append(step.execution_id)
 
     # waits and deliveries
 
@@ -331,6 +338,8 @@ class Draft:
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
+            artifacts=self.artifacts,
+            closed_chunks=self.closed_chunks,
             claimed=self.claimed,
             transitions=self._transitions,
             dropped=self.dropped,

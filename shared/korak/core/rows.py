@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from korak.model import (
     ActorMode,
+    ArtifactKind,
     ClosedReason,
     DeliveryKind,
     EventType,
@@ -193,6 +194,26 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Artifact:
+    """What a run keeps under a name; the visit that left it, or nobody's where it came from outside."""
+
+    instance_id: int
+    key: str
+    kind: ArtifactKind
+    content: bytes
+    created_at: datetime
+    metadata: JsonObject | None = None
+    node_id: str | None = None
+    visit: int | None = None
+    execution_id: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The content's bytes."""
+        return len(self.content)
 
 
 @dataclass(eq=False)

@@ -251,6 +251,8 @@ def complete(
         draft.set_walk("transitions", {"count": made}, scope_id)
     draft.write_state(scope_id, written)
     _close_step(draft, step, outcome, output)
+    if node.streams:
+        draft.close_chunks(step)
     draft.remember(step, output=output, outcome=outcome, error=None)
     return follow(draft, node, outcome, output, scope_id=scope_id)
 

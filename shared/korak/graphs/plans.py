@@ -58,6 +58,7 @@ class PlannedNode:
     max_output: int | None
     has_cancel_hook: bool
     waits: bool
+    streams: bool
     has_side_effects: bool
     ability: str | None
     input_schema: Schema | None
@@ -197,6 +198,7 @@ class _Planner:
             max_output=cast("int | None", entry["max_output"]),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
+            streams=bool(entry.get("streams")),
             has_side_effects=bool(entry["has_side_effects"]),
             ability=cast("str | None", entry["ability"]),
             input_schema=None if config.is_literal else self._schemas[name],

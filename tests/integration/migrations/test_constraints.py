@@ -35,6 +35,11 @@ ILLEGAL = [
     Illegal("wdef_owner_check", "workflow_definitions", {"key": "b", "owner_scope": "*"}),
     Illegal("wdef_current_check", "workflow_definitions", {"key": "b", "status": "active"}),
     Illegal("wdef_current_fk", "workflow_definitions", {"key": "b", "status": "active", "current_version_id": 404}),
+    Illegal("wchunk_index_check", "workflow_chunks", {"index": -1}),
+    Illegal("wart_kind_check", "workflow_artifacts", {"kind": "pickle"}),
+    Illegal("wart_size_check", "workflow_artifacts", {"size": 4}),
+    Illegal("wart_visit_check", "workflow_artifacts", {"node_id": "write"}),
+    Illegal("wart_visit_check", "workflow_artifacts", {"execution_id": ULID, "visit": 1}),
     Illegal("wver_definition_fk", "workflow_versions", {"definition_id": 404}),
     Illegal(
         "wver_number_unique",
