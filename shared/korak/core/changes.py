@@ -18,6 +18,14 @@ class Grant:
 
 
 @dataclass(eq=False)
+class Leavings:
+    """What steps leave beside their records. `closed_chunks` are visits, by execution id, that need theirs no longer."""
+
+    artifacts: list[Artifact] = field(default_factory=list)
+    closed_chunks: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
 class Changes:
     """One instance's changes, decided from the snapshot `before`; they hold only while its lock_version does.
 
@@ -44,9 +52,7 @@ class Changes:
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    artifacts: list[Artifact] = field(default_factory=list)
-    closed_chunks: list[str] = field(default_factory=list)
-    """Visits, by execution id, whose chunks are no longer needed: the output is made of them."""
+    leavings: Leavings | None = None
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)

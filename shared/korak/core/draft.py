@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant
-from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.changes import Changes, Grant, Leavings
+from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
 from korak.graphs.plans import Plan, PlannedNode
@@ -29,6 +29,8 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    leavings: Leavings | None = None
+
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
@@ -46,8 +48,6 @@ class Draft:
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
-        self.artifacts: list[Artifact] = []
-        self.closed_chunks: list[str] = []
         self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
@@ -164,8 +164,14 @@ class Draft:
 
     def close_chunks(self, step: StepRun) -> None:
         """What the visit has streamed is in its output now."""
-        if step.execution_id not in self.closed_chunks:
-            self.closed_chunks.append(step.execution_id)
+        left = self.leave()
+        if step.execution_id not in left.closed_chunks:
+            left.closed_chunks.append(step.execution_id)
+
+    def leave(self) -> Leavings:
+        """Where it is noted what steps leave beside their records."""
+        self.leavings = self.leavings or Leavings()
+        return self.leavings
 
     # waits and deliveries
 
@@ -338,8 +344,7 @@ class Draft:
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
-            artifacts=self.artifacts,
-            closed_chunks=self.closed_chunks,
+            leavings=self.leavings,
             claimed=self.claimed,
             transitions=self._transitions,
             dropped=self.dropped,

@@ -39,8 +39,8 @@ def _keep(draft: Draft, step: StepRun, left: Left | None) -> None:
     step = draft.edit(step)
     if step.status is StepStatus.COMPLETED and left.has_streamed:
         draft.close_chunks(step)
-    if step.status in (StepStatus.COMPLETED, StepStatus.WAITING):
-        draft.artifacts += [
+    if left.artifacts and step.status in (StepStatus.COMPLETED, StepStatus.WAITING):
+        draft.leave().artifacts += [
             Artifact(
                 draft.instance.id,
                 made.key,

@@ -48,8 +48,8 @@ def make(
 ) -> Made:
     """Check an artifact: at most `limit` bytes, without the secrets `hidden`.
 
-    Without a kind bytes are `bytes`, a string is `text` and all else `json`. Raises StepFailed (`invalid_output`) with a
-    pointer into `/artifacts/<key>`.
+    Without a kind bytes are `bytes`, a string is `text` and all else `json`. Raises StepFailed (`invalid_output`) with
+    a pointer into `/artifacts/<key>`.
     """
     if not isinstance(key, str) or not KEY.fullmatch(key):
         raise _refuse("", f"its key has 1 to {MAX_KEY} letters, digits and . _ : -")

@@ -96,7 +96,7 @@ class StepType:
         raise NotImplementedError(f"{type(self).__name__} has no handle()")
 
     def complete(self, ctx: Any, chunks: Sequence[str]) -> Awaitable[Returned] | Returned:
-        """What a streaming step comes to, once it has yielded all: its chunks in order, those of earlier attempts first."""
+        """What a step that streams comes to: it has all its chunks in order, those of earlier attempts first."""
         return {"text": "".join(chunks)}
 
     def resume(self, ctx: Any, signal: Signal) -> Awaitable[Returned] | Returned:

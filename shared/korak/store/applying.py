@@ -37,8 +37,7 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
-        or changes.artifacts
-        or changes.closed_chunks
+        or changes.leavings is not None
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
         for changes in batch
@@ -157,10 +156,11 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
 
 async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:
     """What steps leave beside their records. Artifacts go in the order of their keys: no two wait for each other."""
-    artifacts = [artifact for changes in batch for artifact in changes.artifacts]
+    left = [(changes.instance.id, changes.leavings) for changes in batch if changes.leavings is not None]
+    artifacts = [artifact for _, leavings in left for artifact in leavings.artifacts]
     artifacts.sort(key=lambda artifact: (artifact.instance_id, artifact.key))
     await _write(runner, "artifacts_keep", "artifact", artifacts)
-    closed = [(changes.instance.id, execution) for changes in batch for execution in changes.closed_chunks]
+    closed = [(instance_id, execution) for instance_id, leavings in left for execution in leavings.closed_chunks]
     if closed:
         await runner.fetch("chunks_close", closed=closed)
 

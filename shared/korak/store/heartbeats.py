@@ -10,7 +10,7 @@ from korak.store.database import Connection, Session
 
 
 async def keep(connection: Connection, beats: Sequence[tuple[int, str, JsonObject]]) -> set[int]:
-    """Write heartbeats, (step, token, {at, progress?}); which steps' were. The others are lost, or somebody has them."""
+    """Write heartbeats, (step, token, {at, progress?}); whose were. The other steps are lost, or somebody has them."""
     rows = await Session(connection).fetch("heartbeats_keep", beat=beats)
     return {row["id"] for row in rows}
 
