@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from korak.core.changes import Changes
 from korak.core.rows import Instance, StepRun, Wait
 from korak.model import InstanceStatus, Priority, StepRole, WaitKind
 from korak.store.instances import PAUSED, View
+from korak_api.asking import list_humans
 from korak_api.rendering import Shown, show_message, show_owner, show_time
+from korak_api.spending import show_budget
 
 
 def view_changes(changes: Changes, version: int) -> View:
     """The instance as it stands once these changes are committed."""
     after = changes.after
-    return View(
+    view = View(
         instance=after.instance,
         definition=after.plan.key,
         version=version,
         steps=tuple(after.steps.values()),
         waits=tuple(after.waits.values()),
+        limits=after.plan.settings.limits,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
     )
+    return replace(view, humans=list_humans(view, after.plan))
 
 
-def show_instance(view: View, *, sees_failures: bool) -> Shown:
-    """An instance."""
+def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int | None]) -> Shown:
+    """An instance. `ceilings` are the engine's own limits."""
     instance = view.instance
     return {
         "id": instance.ulid,
@@ -38,7 +43,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "status": get_status(instance),
         "closed_reason": instance.closed_reason,
         "cancel_reason": instance.cancel_reason,
-        "waiting_for": list(_list_waiting(view)),
+        "waiting_for": [{**shown, "human": _get_human(view, shown)} for shown in _list_waiting(view)],
         "nodes": sorted({step.node_id for step in view.steps if step.role is StepRole.STEP}),
         "progress": None,
         "input": instance.input,
@@ -55,6 +60,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "root": view.root or instance.ulid,
         "depth": instance.depth,
         "steps_count": instance.steps_count,
+        "budget": show_budget(view, ceilings),
         "run": view.run,
         "definition_hash": instance.definition_hash,
         "created_at": show_time(instance.created_at),
@@ -113,6 +119,10 @@ def _list_waiting(view: View) -> Iterable[Shown]:
                 yield _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
         if step.parked_for is not None:
             yield _show_waiting(step, step.parked_for, step.created_at, None)
+
+
+def _get_human(view: View, shown: Shown) -> str | None:
+    return view.humans.get(shown["node"]) if shown["kind"] == WaitKind.SIGNAL else None
 
 
 def _list_names(wait: Wait) -> list[str]:

@@ -13,7 +13,7 @@ from korak.graphs.document import Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
-from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.inputs import begins_with_input, check_payload, fill_defaults, get_input_schema
 from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
 from korak.graphs.references import find_node_ids, list_node_references
@@ -56,6 +56,8 @@ class PlannedNode:
     queue: str | None
     priority: int | None
     max_output: int | None
+    cost: int
+    """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
     streams: bool
@@ -95,6 +97,7 @@ class PlanSettings:
     run_timeout: Duration | None = None
     retry: RetryPolicy | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    prune_after: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -117,13 +120,18 @@ class Plan:
     input_schema: Schema | None
 
     has_containers: bool = False
+    begins_with_input: bool = False
+    """Whether its first node makes the input the state, as a chain's does."""
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
-        if self.inputs is None or self.input_schema is None:
-            return given, []
-        filled = fill_defaults(self.inputs, given)
-        return filled, self.input_schema.check(filled, code="invalid_input")
+        filled, issues = given, []
+        if self.inputs is not None and self.input_schema is not None:
+            filled = fill_defaults(self.inputs, given)
+            issues = self.input_schema.check(filled, code="invalid_input")
+        if self.begins_with_input and not issues:
+            issues = check_payload(filled, self.settings.limits)
+        return filled, issues
 
 
 def build(document: Json, frozen: Json) -> Plan:
@@ -164,6 +172,7 @@ class _Planner:
             inputs=inputs,
             input_schema=None if inputs is None else compile_schema(inputs),
             has_containers=any(node.bodies for node in nodes.values()),
+            begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
         )
 
     def _read_flow(self) -> None:
@@ -196,6 +205,7 @@ class _Planner:
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
+            cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
             streams=bool(entry.get("streams")),
@@ -234,6 +244,7 @@ class _Planner:
             run_timeout=None if run is None else compile_duration(run),
             retry=read_retry(written.get("retry")),
             limits=cast("dict[str, int]", written.get("limits") or {}),
+            prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
     def _get_referenced(self, nodes: Mapping[str, PlannedNode]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -47,6 +47,10 @@ class View:
     root: str | None = None
     run: int = 1
     business_id: str | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What its definition lowers of the engine's limits."""
+    humans: Mapping[str, str] = field(default_factory=dict)
+    """What the waits at its nodes ask of a person, by node."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
 
@@ -79,6 +83,7 @@ _views = (
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
+        versions.c.settings["limits"].label("limits"),
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
@@ -213,6 +218,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             root=row["root"],
             run=row["run_number"],
             business_id=row["business_id"],
+            limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
         )
         for row in rows

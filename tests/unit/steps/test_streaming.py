@@ -162,7 +162,9 @@ class CompletesAsync(StepType):
         return {}
 
 
-@pytest.mark.parametrize(("kind", "why"), [(YieldsElsewhere, "resume yields"), (CompletesAsync, "complete may be async")])
+@pytest.mark.parametrize(
+    ("kind", "why"), [(YieldsElsewhere, "resume yields"), (CompletesAsync, "complete may be async")]
+)
 def test_a_class_that_does_not_fit_is_refused(kind: type[StepType], why: str) -> None:
     with pytest.raises(InvalidStepType, match=why):
         Registry().add(kind)
