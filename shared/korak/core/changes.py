@@ -19,7 +19,7 @@ class Grant:
 
 @dataclass(eq=False)
 class Leavings:
-    """What steps leave beside their records. `closed_chunks` are visits, by execution id, that need theirs no longer."""
+    """What steps leave beside their records. `closed_chunks`: visits, by execution id, that need theirs no longer."""
 
     artifacts: list[Artifact] = field(default_factory=list)
     closed_chunks: list[str] = field(default_factory=list)

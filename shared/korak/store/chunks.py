@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
@@ -33,4 +34,27 @@ async def follow(
     """The chunks of an instance behind those that were seen, the last index a visit, by visit and index."""
     return await Session(connection).fetch(
         "chunks_follow", instance_id=instance_id, seen=list(seen.items()), page=limit
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which chunks of an instance a page has: behind (execution, index), of one node or visit, with a greater index."""
+
+    execution: str = ""
+    index: int = -1
+    step: str | None = None
+    after: int = -1
+
+
+async def list_chunks(connection: Connection, instance_id: int, place: Place, *, limit: int) -> list[asyncpg.Record]:
+    """A page of chunks by visit and index."""
+    return await Session(connection).fetch(
+        "chunks_list",
+        instance_id=instance_id,
+        execution_id=place.execution,
+        index=place.index,
+        step=place.step,
+        after=place.after,
+        page=limit,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
@@ -17,6 +17,7 @@ from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
+from korak.store.tables import workflow_artifacts as artifacts
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -51,6 +52,8 @@ class View:
     """What its definition lowers of the engine's limits."""
     humans: Mapping[str, str] = field(default_factory=dict)
     """What the waits at its nodes ask of a person, by node."""
+    artifacts: tuple[str, ...] = ()
+    artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
 
@@ -75,6 +78,16 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_keys = func.array(
+    select(artifacts.c.key)
+    .where(artifacts.c.instance_id == instances.c.id)
+    .order_by(artifacts.c.key)
+    .limit(100)
+    .scalar_subquery()
+)
+_keys_count = (
+    select(func.count()).select_from(artifacts).where(artifacts.c.instance_id == instances.c.id).scalar_subquery()
+)
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
@@ -87,6 +100,8 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        _keys.label("artifacts"),
+        _keys_count.label("artifacts_count"),
     )
     .join(definitions, definitions.c.id == instances.c.definition_id)
     .join(versions, versions.c.id == instances.c.version_id)
@@ -161,6 +176,17 @@ _STATUS = Query(
 )
 
 
+_END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
+
+
+async def get_end(connection: Connection, instance_id: int) -> str | None:
+    """The status that an instance has ended with, or `gone` where it isn't there any more; None while it is open."""
+    row = await _END.fetch_one(connection, instance_id=instance_id)
+    if row is None:
+        return "gone"
+    return None if row["ended_at"] is None else str(row["status"])
+
+
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
     """The owner's instance; None where there is none."""
     views = await _view(connection, await _GET.fetch(connection, ulid=ulid, owner=owner_scope))
@@ -220,6 +246,8 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             business_id=row["business_id"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            artifacts=tuple(row["artifacts"]),
+            artifacts_count=row["artifacts_count"],
         )
         for row in rows
     ]

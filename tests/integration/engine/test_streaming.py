@@ -74,7 +74,7 @@ async def stubborn(ctx: StepContext, parts: list[Any]) -> AsyncIterator[str]:
 class Pen(StepType):
     key = "test.pen"
 
-    async def handle(self, ctx: StepContext) -> AsyncIterator[str]:  # type: ignore[override]  # it yields
+    async def handle(self, ctx: StepContext) -> AsyncIterator[str]:
         yield "a"
         yield "b"
 
@@ -114,7 +114,7 @@ async def run(bench: Bench, given: Any, attempt: int = 1, **members: Any) -> Han
 
 def execute(database: config.Database, statement: str, *given: Any) -> list[tuple[Any, ...]]:
     with psycopg.connect(database.url or "", options="-c search_path=korak") as connection:
-        cursor = connection.execute(statement, given)  # type: ignore[arg-type]  # the tests write their own
+        cursor = connection.execute(statement, given)
         return cursor.fetchall() if cursor.description else []
 
 

@@ -10,6 +10,7 @@ import pytest
 from korak import Outcome, StepType, chain, step
 from korak.errors import InvalidStepType
 from korak.graphs.plans import freeze
+from korak.model import JsonObject
 from korak.steps.function import FunctionStep, get_step_type
 from korak.steps.registry import Registry
 from tests.support.plans import plan_of, registry
@@ -67,7 +68,7 @@ def test_its_complete_tells_the_output() -> None:
 def test_publishing_keeps_that_a_type_streams_and_adds_nothing_to_the_others() -> None:
     types = Registry()
     types.add(write)
-    document = {
+    document: JsonObject = {
         "schema": "korak.graph/v1",
         "key": "w",
         "name": "w",
@@ -93,7 +94,7 @@ def test_a_chain_takes_what_streams_as_it_stands() -> None:
 class Streaming(StepType):
     key = "shop.class"
 
-    async def handle(self, ctx: Any) -> AsyncIterator[str]:  # type: ignore[override]  # it yields
+    async def handle(self, ctx: Any) -> AsyncIterator[str]:
         yield "a"
 
 
