@@ -106,7 +106,7 @@ _WAITING = _shape(
     matched=NAMES,
     remaining=NAMES,
     result_key=_or_null(TEXT),
-    correlation=ANY,
+    correlation=_or_null(_shape(key=TEXT, value=ANY)),
     since=TIME,
     due_at=_or_null(TIME),
     task=_or_null(TEXT),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, starting, waiting
+from korak.core import budgets, failing, jumping, starting, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -12,17 +12,11 @@ from korak.core.states import keep
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING
-from korak.graphs.plans import ANY, PlannedNode
+from korak.graphs.plans import PlannedNode
 from korak.model import ClosedReason, EventType, InstanceStatus, Json, JsonObject, ScopeStatus, StepStatus
 from korak.steps.builtin import PURE
 from korak.steps.pure import Completed, Entry, Failed, LoopState, Opened, Parked, PureResult
 from korak.steps.waits import Signal, WaitSpec
-
-JUMP = "_next_step"
-"""The key of an output that names the node to go on with, instead of an edge."""
-
-END = "$end"
-"""The target of a jump that ends the run."""
 
 
 def walk(draft: Draft, node_id: str | None, scope_id: int | None = None) -> None:
@@ -242,7 +236,7 @@ def complete(
     """
     scope_id = step.scope_id
     bill = budgets.make_bill(draft, node, patch or {}, output, scope_id)
-    refused = budgets.find_breach(draft, bill, scope_id) or _check_jump(draft, node, output)
+    refused = budgets.find_breach(draft, bill, scope_id) or jumping.check_jump(draft, node, output)
     if refused is not None:
         return failing.fail_step(draft, node, step, refused)
     budgets.book(draft, bill, scope_id)
@@ -260,27 +254,12 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
     """
     if not node.is_pure or node.waits or node.bodies:
         draft.last_outputs[scope_id] = output
-    jump = output.get(JUMP)
+    jump = jumping.get_jump(node, output)
     target = node.targets.get(outcome) if jump is None else str(jump)
-    if target is None or target == END:
+    if target is None or target == jumping.END:
         _come_to_end(draft, scope_id, outcome, _get_last_output(draft, scope_id))
         return None
     return target
-
-
-def _check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | None:
-    """What is wrong with the jump that an output asks for: its node's `jumps` must name it."""
-    target, allowed = output.get(JUMP), node.jumps or frozenset()
-    if target is None or (isinstance(target, str) and target in allowed):
-        return None
-    if allowed == ANY and isinstance(target, str) and (target == END or _is_beside(draft, node, target)):
-        return None
-    return Raised("unknown_jump", None, {"target": target}, is_retryable=False)
-
-
-def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:
-    other = draft.plan.nodes.get(target)
-    return other is not None and (other.container, other.branch) == (node.container, node.branch)
 
 
 def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, kept: JsonObject | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -9,7 +10,7 @@ from typing import Final, cast
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Graph, Node, read_graph
+from korak.graphs.document import Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
@@ -66,6 +67,8 @@ class PlannedNode:
     input_schema: Schema | None
     repeats: bool
     jumps: frozenset[str] | None
+    names: Mapping[str, str]
+    """The ids of the nodes that it may jump to by their labels, where those are no ids and not taken twice."""
     comes_round: bool
     """Whether it stands in a cycle of its own body."""
     container: str | None
@@ -152,6 +155,7 @@ class _Planner:
         self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
         self._targets: dict[str, dict[str, str]] = {}
         self._repeating: set[str] = set()
+        self._names: dict[str, Mapping[str, str]] = {}
 
     def plan(self) -> Plan:
         graph = self._graph
@@ -178,6 +182,7 @@ class _Planner:
     def _read_flow(self) -> None:
         for body in self._graph.bodies:
             self._repeating |= get_repeating(get_successors(body))
+            self._names.update(dict.fromkeys(body.ids, _list_names(body)))
             for edge in body.edges:
                 if edge.target not in self._graph.nodes:
                     raise Invalid("edge_unknown_node", id=edge.target)
@@ -214,6 +219,7 @@ class _Planner:
             input_schema=None if config.is_literal else self._schemas[name],
             repeats=node.id in self._repeating or node.container is not None,
             jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            names=self._names[node.id] if "jumps" in raw else {},
             comes_round=node.id in self._repeating,
             container=node.container,
             branch=node.branch,
@@ -260,6 +266,12 @@ class _Planner:
         yield from list_node_references(read for read in reads if isinstance(read, Reference))
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
+
+
+def _list_names(body: Body) -> Mapping[str, str]:
+    labels = Counter(node.raw.get("label") for node in body.nodes)
+    taken, named = body.ids, ((node.raw.get("label"), node.id) for node in body.nodes)
+    return {label: id_ for label, id_ in named if isinstance(label, str) and labels[label] == 1 and label not in taken}
 
 
 def _compile_config_schema(entry: JsonObject) -> Schema | None:

@@ -13,7 +13,9 @@ from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
+from korak.graphs.plans import Plan
 from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
@@ -56,6 +58,10 @@ class View:
     artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    branches: Mapping[int, str] = field(default_factory=dict)
+    """What the scopes of its live steps are called."""
+    plan: Plan | None = None
+    """Its version, where somebody has looked it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     open_ids = [row["id"] for row in rows if row["ended_at"] is None]
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
+    branches = await list_branches(connection, [step for steps in live.values() for step in steps])
     return [
         View(
             instance=read(Instance, row),
@@ -248,6 +255,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             is_final=bool(row["is_final"]),
             artifacts=tuple(row["artifacts"]),
             artifacts_count=row["artifacts_count"],
+            branches=branches,
         )
         for row in rows
     ]

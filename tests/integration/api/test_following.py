@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,7 +36,9 @@ async def serving(api: Api) -> AsyncIterator[httpx.AsyncClient]:
         await task
 
 
-async def follow(client: httpx.AsyncClient, ulid: str, **headers: str) -> AsyncIterator[tuple[str, str | None, Any]]:
+async def follow(
+    client: httpx.AsyncClient, ulid: str, **headers: str
+) -> AsyncGenerator[tuple[str, str | None, Any], None]:
     """Name, id and data of each event, until the stream ends."""
     async with client.stream("GET", f"/v1/instances/{ulid}/stream", headers=headers) as response:
         assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
@@ -54,8 +56,8 @@ async def append(api: Api, ulid: str, text: str, execution: str = EXECUTION) -> 
     """One more chunk of a visit."""
     await api.fetch(
         "insert into workflow_chunks (instance_id, execution_id, index, node_id, visit, attempt, content, created_at)"
-        " select i.id, $2::varchar, (select count(*) from workflow_chunks where execution_id = $2::varchar), 'write', 1, 1, $3,"
-        " i.created_at from workflow_instances i where i.ulid = $1",
+        " select i.id, $2::varchar, (select count(*) from workflow_chunks where execution_id = $2::varchar),"
+        " 'write', 1, 1, $3, i.created_at from workflow_instances i where i.ulid = $1",
         ulid,
         execution,
         text,

@@ -75,6 +75,18 @@ def test_an_unknown_target_fails_the_run() -> None:
     built = chain("x").max_attempts(1).then(links.leap, to="nowhere").jumps("1").then(links.count)
     begun = run(built)
     assert (begun.instance.status, get_state(begun)) == (FAILED, {})
+    assert begun.family.failures[-1].params == {"target": "nowhere"}
+
+
+@pytest.mark.parametrize("jumps", [("2", "Über alles"), ()])
+@pytest.mark.parametrize(("to", "node"), [("2", "s2"), ("s2", "s2"), ("Über alles", "s_ber_alles")])
+def test_a_step_is_reached_by_its_name_or_its_number(jumps: tuple[str, ...], to: str, node: str) -> None:
+    """T-COND-3: one without a name by its number, and every one by its node's id too"""
+    built = chain("x").then(links.leap, to=to).jumps(*jumps).then(links.count).then(links.secretive)
+    begun = run(built.then(links.fork, "Über alles"))
+    assert begun.instance.status is COMPLETED
+    assert [step.node_id for step in begun.family.steps.values() if step.node_type != "set_field"][1] == node
+    assert begun.list_steps("s1") == []
 
 
 def test_no_target_is_no_jump() -> None:
