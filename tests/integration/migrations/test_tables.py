@@ -47,6 +47,8 @@ ENUMS: dict[str, type[StrEnum]] = {
     "wwait_status_check": model.WaitStatus,
     "wscope_status_check": model.ScopeStatus,
     "wsig_kind_check": model.DeliveryKind,
+    "fkey_kind_check": model.FlowKind,
+    "hold_kind_check": model.HoldKind,
 }
 
 

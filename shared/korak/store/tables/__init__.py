@@ -7,6 +7,7 @@ from korak.store.tables.deliveries import event_shapes, workflow_emits, workflow
 from korak.store.tables.fleet import engines, queues
 from korak.store.tables.instances import workflow_events, workflow_failures, workflow_instances, workflow_scopes
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
+from korak.store.tables.limits import flow_slots, flow_weights, holds
 from korak.store.tables.metadata import metadata
 from korak.store.tables.steps import workflow_step_runs, workflow_waits
 
@@ -14,6 +15,9 @@ __all__ = [
     "engines",
     "event_shapes",
     "flow_keys",
+    "flow_slots",
+    "flow_weights",
+    "holds",
     "http_answers",
     "metadata",
     "queues",
