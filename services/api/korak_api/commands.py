@@ -10,9 +10,10 @@ from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAs
 from korak.errors import Conflict, Unavailable
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
-from korak.store import instances, signals
+from korak.store import signals
 from korak.store.instances import View
 from korak.store.signals import Sending
+from korak_api.asking import get_view
 from korak_api.instances import find
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.standing import show_instance, view_changes
@@ -53,7 +54,7 @@ async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: J
         view = await _leave(call, view, kind, payload)
     elif not changes.is_empty:
         view = view_changes(changes, view.version)
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: JsonObject | None) -> View:
@@ -66,7 +67,7 @@ async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: Jso
     async with call.resources.database.transaction() as connection:
         await signals.send(connection, sending, now=call.now)
     async with call.resources.database.acquire() as connection:
-        return await instances.get(connection, call.owner_scope, view.instance.ulid) or view
+        return await get_view(call, connection, view.instance.ulid) or view
 
 
 _REFUSALS: Final = {

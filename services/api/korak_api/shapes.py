@@ -20,6 +20,7 @@ from korak.model import (
     WaitKind,
     WaitStatus,
 )
+from korak.steps.builtin.wait import HUMANS
 
 ANY: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
@@ -98,12 +99,13 @@ _WAITING = _shape(
     kind=_one_of(*(kind for kind in WaitKind if kind is not WaitKind.TIMEOUT), *ParkedFor),
     node=TEXT,
     branch=_or_null(TEXT),
+    human={**_or_null(_one_of(*HUMANS)), "description": "Asked of a person; a decision's names are yes and no."},
     mode=_or_null(_one_of("all", "any")),
     names=NAMES,
     matched=NAMES,
     remaining=NAMES,
     result_key=_or_null(TEXT),
-    correlation=ANY,
+    correlation=_or_null(_shape(key=TEXT, value=ANY)),
     since=TIME,
     due_at=_or_null(TIME),
     task=_or_null(TEXT),
@@ -141,6 +143,13 @@ _INSTANCE = _shape(
     root=ULID,
     depth=COUNT,
     steps_count=COUNT,
+    budget=_shape(
+        limits={"type": "object", "additionalProperties": _or_null(COUNT), "description": "Those in force."},
+        steps=COUNT,
+        transitions=COUNT,
+        state_bytes=COUNT,
+        cost_units={**_or_null(COUNT), "description": "Counted where they have a limit."},
+    ),
     run=COUNT,
     definition_hash=TEXT,
     created_at=TIME,

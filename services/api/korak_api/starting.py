@@ -41,7 +41,7 @@ class Wish:
     ulid: str
     owner: Owner
     key: str
-    number: int | None
+    version: int | str | None
     input: JsonObject
     fingerprint: str
     labels: tuple[str, ...] = ()
@@ -162,8 +162,9 @@ def _get_result(start: Start) -> str:
     return "created" if start.is_created else "repeated"
 
 
-def _get_place(place: int, wish: Wish) -> tuple[int, str, str, int | None]:
-    return place, wish.owner.scope, wish.key, wish.number
+def _get_place(place: int, wish: Wish) -> tuple[int, str, str, int | None, str | None]:
+    number, checksum = (None, wish.version) if isinstance(wish.version, str) else (wish.version, None)
+    return place, wish.owner.scope, wish.key, number, checksum
 
 
 def _open(wish: Wish, row: Any, plans: dict[int, Plan], clock: Clock) -> Opening:
@@ -171,10 +172,10 @@ def _open(wish: Wish, row: Any, plans: dict[int, Plan], clock: Clock) -> Opening
         raise NotFound("definition_not_found", key=wish.key)
     if row["status"] == DefinitionStatus.ARCHIVED:
         raise Conflict("definition_archived", key=wish.key)
-    if row["version_id"] is None and wish.number is None:
+    if row["version_id"] is None and wish.version is None:
         raise Conflict("definition_not_published", key=wish.key)
     if row["version_id"] is None:
-        raise NotFound("version_not_found", key=wish.key, number=wish.number)
+        raise NotFound("version_not_found", key=wish.key, number=wish.version)
     plan = plans[row["version_id"]]
     accepted, issues = plan.accept(wish.input)
     if issues:

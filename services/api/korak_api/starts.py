@@ -12,7 +12,7 @@ from korak.errors import Invalid, NotFound
 from korak.graphs.hygiene import canonical
 from korak.model import JsonObject, Priority
 from korak.owners.roles import Verb
-from korak.store import instances
+from korak_api.asking import get_view
 from korak_api.operations import Answer, Body, Call, Operation
 from korak_api.parameters import WAIT, refuse
 from korak_api.problems import StartRefused
@@ -30,7 +30,13 @@ START = Body(
         "input": {"type": "object", "description": "What the trigger's `inputs` ask for."},
         "labels": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 191}, "maxItems": 20},
         "priority": {"enum": list(PRIORITIES)},
-        "version": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        "version": {
+            "type": ["integer", "string"],
+            "description": "Its number, or the checksum of its graph.",
+            "minimum": 1,
+            "maximum": 2**31 - 1,
+            "pattern": "^[0-9a-f]{64}$",
+        },
         "execution_timeout": {"$ref": "#/$defs/duration"},
     },
     unserved=frozenset({"id", "on_open", "on_closed", "subject", "on_behalf_of", "run_timeout", "debounce"}),
@@ -72,7 +78,7 @@ def _get_wish(call: Call) -> Wish:
         ulid=str(ULID.from_datetime(call.now)),
         owner=call.reach.owner,
         key=call.path["key"],
-        number=body.get("version"),
+        version=body.get("version"),
         input=body.get("input", {}),
         fingerprint=hashlib.sha256(canonical(body)).hexdigest(),
         labels=tuple(body.get("labels", ())),
@@ -93,12 +99,14 @@ def _refuse(call: Call, started: Started) -> None:
 
 async def _show(call: Call, started: Started, *, is_stale: bool) -> JsonObject:
     if started.changes is not None and not is_stale:
-        return show_instance(view_changes(started.changes, started.version), sees_failures=call.sees_failures)
+        return show_instance(
+            view_changes(started.changes, started.version), sees_failures=call.sees_failures, ceilings=call.ceilings
+        )
     async with call.resources.database.acquire() as connection:
-        view = await instances.get(connection, call.owner_scope, started.start.ulid)
+        view = await get_view(call, connection, started.start.ulid)
     if view is None:
         raise NotFound("instance_not_found", key=started.start.ulid)
-    return show_instance(view, sees_failures=call.sees_failures)
+    return show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings)
 
 
 OPERATIONS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -9,11 +10,11 @@ from typing import Final, cast
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Graph, Node, read_graph
+from korak.graphs.document import Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
-from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.inputs import begins_with_input, check_payload, fill_defaults, get_input_schema
 from korak.graphs.limiting import FlowRule, read_flow
 from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
@@ -57,6 +58,8 @@ class PlannedNode:
     queue: str | None
     priority: int | None
     max_output: int | None
+    cost: int
+    """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
     has_side_effects: bool
@@ -64,6 +67,8 @@ class PlannedNode:
     input_schema: Schema | None
     repeats: bool
     jumps: frozenset[str] | None
+    names: Mapping[str, str]
+    """The ids of the nodes that it may jump to by their labels, where those are no ids and not taken twice."""
     comes_round: bool
     """Whether it stands in a cycle of its own body."""
     container: str | None
@@ -97,6 +102,7 @@ class PlanSettings:
     retry: RetryPolicy | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     flow: tuple[FlowRule, ...] = ()
+    prune_after: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -121,13 +127,18 @@ class Plan:
     has_containers: bool = False
     has_flow: bool = False
     """Whether a node or the settings limit who runs."""
+    begins_with_input: bool = False
+    """Whether its first node makes the input the state, as a chain's does."""
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
-        if self.inputs is None or self.input_schema is None:
-            return given, []
-        filled = fill_defaults(self.inputs, given)
-        return filled, self.input_schema.check(filled, code="invalid_input")
+        filled, issues = given, []
+        if self.inputs is not None and self.input_schema is not None:
+            filled = fill_defaults(self.inputs, given)
+            issues = self.input_schema.check(filled, code="invalid_input")
+        if self.begins_with_input and not issues:
+            issues = check_payload(filled, self.settings.limits)
+        return filled, issues
 
 
 def build(document: Json, frozen: Json) -> Plan:
@@ -148,6 +159,7 @@ class _Planner:
         self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
         self._targets: dict[str, dict[str, str]] = {}
         self._repeating: set[str] = set()
+        self._names: dict[str, Mapping[str, str]] = {}
 
     def plan(self) -> Plan:
         graph = self._graph
@@ -169,11 +181,13 @@ class _Planner:
             input_schema=None if inputs is None else compile_schema(inputs),
             has_containers=any(node.bodies for node in nodes.values()),
             has_flow="flow" in self._settings or any(node.flow for node in nodes.values()),
+            begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
         )
 
     def _read_flow(self) -> None:
         for body in self._graph.bodies:
             self._repeating |= get_repeating(get_successors(body))
+            self._names.update(dict.fromkeys(body.ids, _list_names(body)))
             for edge in body.edges:
                 if edge.target not in self._graph.nodes:
                     raise Invalid("edge_unknown_node", id=edge.target)
@@ -201,6 +215,7 @@ class _Planner:
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
+            cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
             has_side_effects=bool(entry["has_side_effects"]),
@@ -208,6 +223,7 @@ class _Planner:
             input_schema=None if config.is_literal else self._schemas[name],
             repeats=node.id in self._repeating or node.container is not None,
             jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            names=self._names[node.id] if "jumps" in raw else {},
             comes_round=node.id in self._repeating,
             container=node.container,
             branch=node.branch,
@@ -240,6 +256,7 @@ class _Planner:
             retry=read_retry(written.get("retry")),
             limits=cast("dict[str, int]", written.get("limits") or {}),
             flow=read_flow(written.get("flow")),
+            prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
     def _get_referenced(self, nodes: Mapping[str, PlannedNode]) -> frozenset[str]:
@@ -259,6 +276,12 @@ class _Planner:
             yield from list_node_references(rule.key.references())
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
+
+
+def _list_names(body: Body) -> Mapping[str, str]:
+    labels = Counter(node.raw.get("label") for node in body.nodes)
+    taken, named = body.ids, ((node.raw.get("label"), node.id) for node in body.nodes)
+    return {label: id_ for label, id_ in named if isinstance(label, str) and labels[label] == 1 and label not in taken}
 
 
 def _compile_config_schema(entry: JsonObject) -> Schema | None:

@@ -99,6 +99,7 @@ async def test_answers_fit_their_schemas(api: Api) -> None:
         ("POST", "/v1/definitions/new/restore", "/v1/definitions/{key}/restore", None),
         ("GET", "/v1/definitions/new/versions", "/v1/definitions/{key}/versions", None),
         ("GET", "/v1/definitions/new/versions/1", "/v1/definitions/{key}/versions/{number}", None),
+        ("POST", "/v1/definitions/new/versions", "/v1/definitions/{key}/versions", {"graph": {**PURE, "key": "new"}}),
         ("POST", "/v1/definitions/new/versions/1/activate", "/v1/definitions/{key}/versions/{number}/activate", None),
         ("GET", "/v1/definitions/new/export", "/v1/definitions/{key}/export", None),
         ("DELETE", "/v1/definitions/new", "/v1/definitions/{key}", None),

@@ -12,8 +12,9 @@ from korak.core.facts import Claimed, Finished
 from korak.core.snapshot import Claimant
 from korak.model import Json, JsonObject
 from korak.steps.results import Complete
+from korak.store import waking
+from korak.store.database import Session
 from korak.store.transacting import Ask
-from korak_waker.report import Report
 from tests.support.flows import NOW, Flows, chain, work
 from tests.support.wakers import Wakers, at
 
@@ -42,11 +43,11 @@ async def test_t_rl_2_a_rate_lets_the_next_one_go_when_its_window_is_over(flows:
     instances = await flows.start(await flows.publish(limited(rate={"limit": 2, "per": "PT1M"})), 5)
     engine = await flows.register()
     assert await claim_all(flows, engine, 0) == instances[:2]
-    assert (await wakers.run(58)).roused == 0
-    assert (await wakers.run(62)).roused == 2
+    assert (await wakers.run(58, may_reclaim=False)).roused == 0
+    assert (await wakers.run(62, may_reclaim=False)).roused == 2
     assert await claim_all(flows, engine, 62) == instances[2:4]
     assert await flows.get(PARKED) == 1
-    assert (await wakers.run(125)).roused == 1
+    assert (await wakers.run(125, may_reclaim=False)).roused == 1
     assert await claim_all(flows, engine, 125) == instances[4:]
 
 
@@ -93,12 +94,14 @@ async def test_a_dead_engine_leaks_no_slot(flows: Flows, wakers: Wakers) -> None
     assert second in await claim_all(flows, await flows.register(at(64)), 64)
 
 
-async def test_a_key_that_nobody_uses_any_more_is_forgotten(flows: Flows, wakers: Wakers) -> None:
+async def test_a_key_that_nobody_uses_any_more_is_forgotten(flows: Flows) -> None:
     [instance] = await flows.start(await flows.publish(limited(concurrency=1)))
     engine = await flows.register()
     await claim_all(flows, engine, 0)
-    days = timedelta(days=4).total_seconds()
-    assert (await wakers.run(days, may_reclaim=False)).expired == 0
-    await finish(flows, await flows.get_step(instance))
-    assert await wakers.run(days, may_reclaim=False) == Report(expired=1)
+    async with flows.database.acquire() as connection:
+        runner = Session(connection)
+        assert await waking.expire(runner, "flow_expire", NOW + timedelta(days=4), 10) == 0
+        await finish(flows, await flows.get_step(instance))
+        assert await waking.expire(runner, "flow_expire", NOW + timedelta(days=1), 10) == 0
+        assert await waking.expire(runner, "flow_expire", NOW + timedelta(days=4), 10) == 1
     assert await flows.get("select count(*) from flow_keys") == 0
