@@ -204,3 +204,6 @@ class Leaving:
 
     def stamp(self, changes: Changes) -> None:
         """Nothing to stamp."""
+
+    def rouse(self, steps: Sequence[StepRun], now: datetime) -> None:
+        """Nothing to stamp."""

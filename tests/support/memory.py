@@ -19,6 +19,7 @@ from korak.store.loading import get_holds, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
+from tests.support.rooms import Rooms
 
 Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope)
 
@@ -106,6 +107,7 @@ class Memory:
         self.policy = policy or Policy()
         self.last_id = 0
         self.last_signal = 0
+        self.rooms = Rooms()
 
     def find(self, step_id: int) -> Family | None:
         """The family that a step belongs to."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from korak.core import transitions
 from korak.core.changes import Changes, Grant, Leavings
+from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
@@ -49,6 +50,7 @@ class Draft:
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
+        self.needs: Needs = Needs()
         self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
@@ -132,6 +134,7 @@ class Draft:
             step.execution_id = like.execution_id
             step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
+            step.flow = like.flow
         if step.scope_id in self.scopes.rows:
             step.parent_step_run_id = self.scopes.rows[step.scope_id].step_run_id
         self.steps[step.id] = step
@@ -352,6 +355,10 @@ class Draft:
             leavings=self.leavings,
             claimed=self.claimed,
             transitions=self._transitions,
+            demands=self.needs.demands,
+            parkings=self.needs.parkings,
+            freed=self._list_freed() if self.plan.has_flow else [],
+            leaves=self.needs.leaves,
             dropped=self.dropped,
         )
         if changes.is_empty:
@@ -363,6 +370,17 @@ class Draft:
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
         return changes
+
+    def _list_freed(self) -> list[int]:
+        """The steps with limits of their own that ran before and don't now."""
+        return [
+            step.id
+            for step in self.snapshot.steps.values()
+            if step.status is StepStatus.RUNNING
+            and ((now := self.steps.get(step.id)) is None or now.status is not StepStatus.RUNNING)
+            and (node := self.plan.nodes.get(step.node_id)) is not None
+            and node.flow
+        ]
 
 
 def release_claim(step: StepRun) -> None:

@@ -141,6 +141,8 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    flow: list[str] | None = None
+    """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
 
 
 @dataclass(eq=False)

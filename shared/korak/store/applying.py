@@ -38,6 +38,8 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.new_scopes
         or changes.closed_scopes
         or changes.leavings is not None
+        or changes.freed
+        or changes.leaves
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
         for changes in batch
@@ -51,6 +53,7 @@ def is_begun_here(step: StepRun) -> bool:
         and step.attempt == 1
         and step.role is StepRole.STEP
         and step.resume_signal is None
+        and step.flow is None
     )
 
 

@@ -8,6 +8,7 @@ from korak.store.tables.fleet import engines, queues
 from korak.store.tables.instances import workflow_events, workflow_failures, workflow_instances, workflow_scopes
 from korak.store.tables.leavings import workflow_artifacts, workflow_chunks
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
+from korak.store.tables.limits import flow_slots, flow_weights, holds
 from korak.store.tables.metadata import metadata
 from korak.store.tables.steps import workflow_step_runs, workflow_waits
 
@@ -15,6 +16,9 @@ __all__ = [
     "engines",
     "event_shapes",
     "flow_keys",
+    "flow_slots",
+    "flow_weights",
+    "holds",
     "http_answers",
     "metadata",
     "queues",
