@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from korak.store import instances
+from korak.store import addresses
 from korak_api.operations import Answer, Call, Operation
 
 SIGN: Final = "~"
@@ -25,6 +25,6 @@ async def _resolve(call: Call) -> Call:
     if not sign:
         return call
     async with call.resources.database.acquire() as connection:
-        ulid = await instances.find_newest(connection, call.owner_scope, definition, business_id)
+        ulid = await addresses.find_newest(connection, call.owner_scope, definition, business_id)
     path = dict(call.path) if ulid is None else {**call.path, "ulid": ulid}
     return replace(call, path=path, address=(definition, business_id))

@@ -11,7 +11,7 @@ from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAs
 from korak.errors import Conflict, Unavailable
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
-from korak.store import instances, signals
+from korak.store import addresses, signals
 from korak.store.instances import View
 from korak.store.signals import Sending
 from korak_api.asking import get_view
@@ -58,16 +58,15 @@ async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: J
         view = await _leave(call, view, kind, payload)
     elif not changes.is_empty:
         view = _update(view, view_changes(changes, view.version))
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 def _update(view: View, after: View) -> View:
     """What a decision has changed, over what it doesn't load."""
     before = view.instance
     instance = replace(after.instance, business_id=before.business_id, run_number=before.run_number)
-    return replace(
-        view, instance=instance, steps=after.steps, waits=after.waits, is_final=after.is_final, humans=after.humans
-    )
+    after = replace(after, instance=instance, parent=view.parent, root=view.root, version_label=view.version_label)
+    return replace(after, artifacts=view.artifacts, artifacts_count=view.artifacts_count)
 
 
 async def _name(call: Call, view: View, refused: Conflict) -> Conflict:
@@ -76,7 +75,7 @@ async def _name(call: Call, view: View, refused: Conflict) -> Conflict:
         return refused
     business_id = view.instance.business_id
     async with call.resources.database.acquire() as connection:
-        ulid = await instances.find_open(connection, call.owner_scope, view.definition, business_id)
+        ulid = await addresses.find_open(connection, call.owner_scope, view.definition, business_id)
     return Conflict("id_in_use", id=business_id, instance=ulid)
 
 

@@ -11,8 +11,9 @@ from korak.owners.roles import Verb
 from korak.store import instances
 from korak.store.branches import list_branches
 from korak.store.database import Connection
+from korak.store.heartbeats import get_beats
 from korak.store.instances import PAUSED, Filter, View
-from korak_api.asking import add_humans, get_view
+from korak_api.asking import add_plans, get_view
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
 from korak_api.rendering import show_event, show_failure, show_step, show_wait
@@ -53,8 +54,8 @@ async def list_instances(call: Call) -> Answer:
         before=page.after[0] if page.after else None,
     )
     async with call.resources.database.acquire() as connection:
-        rows = await add_humans(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
-    items = [show_instance(row, sees_failures=call.sees_failures) for row in rows]
+        rows = await add_plans(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
+    items = [show_instance(row, sees_failures=call.sees_failures, ceilings=call.ceilings) for row in rows]
     return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
 
 
@@ -68,7 +69,7 @@ async def get(call: Call) -> Answer:
             await watch.wait(seconds)
         async with call.resources.database.acquire() as connection:
             view = await find(call, connection)
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 async def list_steps(call: Call) -> Answer:
@@ -79,7 +80,11 @@ async def list_steps(call: Call) -> Answer:
         after = page.after[0] if page.after else None
         rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
         branches = await list_branches(connection, rows)
-    items = [show_step(row, branch=branches.get(row.scope_id or 0), sees_failures=call.sees_failures) for row in rows]
+        beats = await get_beats(connection, rows)
+    items = [
+        show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=call.sees_failures)
+        for row in rows
+    ]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
 
 

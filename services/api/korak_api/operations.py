@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -49,6 +49,11 @@ class Call:
         return is_allowed(self.credential.roles, Verb.FAILURES_READ)
 
     @property
+    def ceilings(self) -> Mapping[str, int | None]:
+        """The engine's own limits on what one instance may use."""
+        return self.resources.limits.run
+
+    @property
     def actor(self) -> JsonObject:
         """Who acts, as history keeps it."""
         return {"user": self.credential.user, "token": self.credential.name}
@@ -61,6 +66,8 @@ class Answer:
     body: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncIterator[bytes] | None = None
+    """Server-sent events in place of a body."""
     kept: Any = None
     """What is kept of the body for a repeat, where that isn't all of it."""
 

@@ -101,7 +101,9 @@ async def open_waker(
     inbox = Inbox(starting, opener, dispatcher, matcher, ttl=limits.event_ttl, size=limits.batch)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        yield Waker(Tools(runner, transactor, dispatcher, matcher, broker, metrics, limits), releaser, inbox, clock)
+        yield Waker(
+            Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits), releaser, inbox, clock
+        )
     finally:
         await runner.close()
         await starting.close()

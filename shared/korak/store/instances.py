@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
-from korak.model import APP_WIDE, LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.graphs.plans import Plan
+from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
+from korak.store.tables import workflow_artifacts as artifacts
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -48,10 +51,18 @@ class View:
     version_label: str | None = None
     parent: str | None = None
     root: str | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What its definition lowers of the engine's limits."""
     humans: Mapping[str, str] = field(default_factory=dict)
     """What the waits at its nodes ask of a person, by node."""
+    artifacts: tuple[str, ...] = ()
+    artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    branches: Mapping[int, str] = field(default_factory=dict)
+    """What the scopes of its live steps are called."""
+    plan: Plan | None = None
+    """Its version, where somebody has looked it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +86,28 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_keys = func.array(
+    select(artifacts.c.key)
+    .where(artifacts.c.instance_id == instances.c.id)
+    .order_by(artifacts.c.key)
+    .limit(100)
+    .scalar_subquery()
+)
+_keys_count = (
+    select(func.count()).select_from(artifacts).where(artifacts.c.instance_id == instances.c.id).scalar_subquery()
+)
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
+        versions.c.settings["limits"].label("limits"),
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        _keys.label("artifacts"),
+        _keys_count.label("artifacts_count"),
     )
     .join(definitions, definitions.c.id == instances.c.definition_id)
     .join(versions, versions.c.id == instances.c.version_id)
@@ -157,24 +181,15 @@ _STATUS = Query(
     )
 )
 
-_RUNS = (
-    select(instances.c.ulid)
-    .join(definitions, definitions.c.id == instances.c.definition_id)
-    .where(
-        instances.c.owner_scope == parameter("owner", String()),
-        instances.c.business_id == parameter("business_id", String()),
-        definitions.c.key == parameter("definition", String()),
-    )
-)
-_NEWEST = Query(
-    _RUNS.order_by(
-        definitions.c.deleted_at.is_not(None),
-        definitions.c.owner_scope == APP_WIDE,
-        definitions.c.id.desc(),
-        instances.c.run_number.desc(),
-    ).limit(1)
-)
-_OPEN_RUN = Query(_RUNS.where(instances.c.ended_at.is_(None)).limit(1))
+_END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
+
+
+async def get_end(connection: Connection, instance_id: int) -> str | None:
+    """The status that an instance has ended with, or `gone` where it isn't there any more; None while it is open."""
+    row = await _END.fetch_one(connection, instance_id=instance_id)
+    if row is None:
+        return "gone"
+    return None if row["ended_at"] is None else str(row["status"])
 
 
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
@@ -223,6 +238,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     open_ids = [row["id"] for row in rows if row["ended_at"] is None]
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
+    branches = await list_branches(connection, [step for steps in live.values() for step in steps])
     return [
         View(
             instance=read(Instance, row),
@@ -233,7 +249,11 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             waits=tuple(pending.get(row["id"], ())),
             parent=row["parent"],
             root=row["root"],
+            limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            artifacts=tuple(row["artifacts"]),
+            artifacts_count=row["artifacts_count"],
+            branches=branches,
         )
         for row in rows
     ]
@@ -251,18 +271,6 @@ async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, li
     for row in await _OPEN.fetch(connection, ids=ids) if ids else ():
         found.setdefault(row["instance_id"], []).append(read(Wait, row))
     return found
-
-
-async def find_newest(connection: Connection, owner_scope: str, definition: str, business_id: str) -> str | None:
-    """The ULID of the newest run that the owner has under its own id, of the definition that a start would mean."""
-    row = await _NEWEST.fetch_one(connection, owner=owner_scope, definition=definition, business_id=business_id)
-    return None if row is None else str(row["ulid"])
-
-
-async def find_open(connection: Connection, owner_scope: str, definition: str, business_id: str) -> str | None:
-    """The ULID of the open run of an id."""
-    row = await _OPEN_RUN.fetch_one(connection, owner=owner_scope, definition=definition, business_id=business_id)
-    return None if row is None else str(row["ulid"])
 
 
 async def list_ended(connection: Connection, ulids: Sequence[str]) -> set[str]:
