@@ -59,6 +59,8 @@ MESSAGES: dict[str, str] = {
     "instance_ended": "This instance has ended: it is {status}.",
     "unknown_signal": "The workflow waits nowhere for a signal {name}.",
     "start_rate_exceeded": "More than {limit} starts a minute: limits.max_starts_per_minute is {limit}.",
+    "id_in_use": "The id {id} has an open run: {instance}.",
+    "id_used": "The id {id} was used by the run {instance}, which is {status}.",
     "idempotency_key_reused": "This Idempotency-Key was used with another body.",
     "missing_triggering_user": "The workflow acts on behalf of its starter, and the start names no user.",
     "unauthenticated": "Send a bearer token that this server knows.",
@@ -76,6 +78,7 @@ MESSAGES: dict[str, str] = {
     "unknown_parameter": "{name} is no parameter of this call.",
     "not_available": "{what} is not available in this version.",
     "request_in_progress": "The first request with this Idempotency-Key is not answered yet.",
+    "too_many_streams": "{limit} streams are followed here already: end one, or try again later.",
     "unavailable": "{what} can't be reached now.",
     "internal": "Something went wrong here. It has been logged.",
     # publish

@@ -12,6 +12,7 @@ from korak.core import (
     delivering,
     failing,
     forking,
+    limiting,
     recording,
     retries,
     rewinding,
@@ -56,14 +57,16 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
     containers.proceed(draft)
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.plan.has_flow and draft.instance.is_ended:
+        draft.needs.leaves = limiting.leave(draft)
     return draft.finish()
 
 
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
-        case Finished(step, token, result, claimant):
+        case Finished(step, token, result, claimant, left):
             draft.claimant = claimant
-            recording.record(draft, step, token, result)
+            recording.record(draft, step, token, result, left)
         case Claimed(step, claimant):
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
