@@ -134,6 +134,8 @@ MESSAGES: dict[str, str] = {
     "budget_state_bytes": "limits.max_state_bytes is {limit}: the state is {actual} bytes.",
     "budget_items": "limits.max_for_each_items is {limit}: {actual} items were refused.",
     "instance_not_rewindable": "A {status} instance can't be rewound; fork it instead.",
+    "invalid_export": "The export can't be read: {detail}.",
+    "version_missing": "There is no version of {key} with the checksum {checksum} here: publish its graph first.",
     "position_unknown": "The history doesn't tell where the instance stood.",
     "step_not_completed": "{to} names no completed step outside of containers that still stands.",
     "budget_cost": "limits.max_cost_units is {limit}: {actual} units would have been spent.",

@@ -20,6 +20,7 @@ RARE = frozenset(
         EventType.INSTANCE_RESUMED,
         EventType.INSTANCE_RETRIED,
         EventType.INSTANCE_REWOUND,
+        EventType.INSTANCE_IMPORTED,
     }
 )
 """What is told of an instance when columns change that no step changes."""
@@ -124,7 +125,7 @@ def _get_step(changes: Changes, step: StepRun, row: tuple[Any, ...]) -> tuple[An
 
 
 async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
-    rare = [changes.instance for changes in batch if not changes.is_new and _is_rare(changes)]
+    rare = [changes.instance for changes in batch if _is_rare(changes) and (not changes.is_new or _is_import(changes))]
     if rare:
         await runner.fetch("instances_change", instance=_read("instances_change", "instance", rare))
     await _write(
@@ -201,6 +202,10 @@ def _read(name: str, group: str, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def _get_shape(wait: Wait) -> tuple[str, ...]:
     return tuple(sorted(wait.match or {}))
+
+
+def _is_import(changes: Changes) -> bool:
+    return changes.events[-1].type is EventType.INSTANCE_IMPORTED
 
 
 def _is_rare(changes: Changes) -> bool:

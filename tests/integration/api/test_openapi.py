@@ -119,6 +119,8 @@ async def test_answers_fit_their_schemas(api: Api) -> None:
         ("POST", f"/v1/instances/{order['id']}/cancel", "/v1/instances/{ulid}/cancel", {"reason": "x"}),
         ("POST", f"/v1/instances/{order['id']}/retry", "/v1/instances/{ulid}/retry", None),
         ("POST", f"{one}/rewind", "/v1/instances/{ulid}/rewind", {"to": "start"}),
+        ("GET", f"{one}/export", "/v1/instances/{ulid}/export", None),
+        ("POST", "/v1/instances/import", "/v1/instances/import", {"format": "none"}),
         ("POST", f"{one}/fork", "/v1/instances/{ulid}/fork", {"to": "start"}),
         ("GET", f"{one}/failures", "/v1/instances/{ulid}/failures", None),
         ("GET", f"{one}/chunks", "/v1/instances/{ulid}/chunks", None),
