@@ -124,6 +124,7 @@ class DeliveryKind(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    RETRY = "retry"
     DECISION = "decision"
 
 
@@ -137,6 +138,7 @@ class SignalKind(StrEnum):
     CONDITION = "condition"
     PROBE = "probe"
     CHILD = "child"
+    ENDED = "ended"
     DECISION = "decision"
 
 

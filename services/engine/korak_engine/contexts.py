@@ -22,6 +22,7 @@ from korak.owners.scopes import Owner
 from korak.steps.secrets import Secrets
 from korak.steps.waits import Signal
 from korak_engine.effects import Effects
+from korak_engine.nesting import Nesting
 from korak_engine.work import Work
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ class Means:
     effects: Effects
     secrets: Secrets
     authorizer: Authorizer
+    nesting: Nesting | None = None
 
 
 class View:

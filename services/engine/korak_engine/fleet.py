@@ -17,6 +17,7 @@ from korak.config import Settings
 from korak.connecting import connect_broker, make_database
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
+from korak.informing import Informer
 from korak.loop import Backoff, run_every, wait
 from korak.metrics import Metrics
 from korak.owners.authorizer import DefaultAuthorizer
@@ -40,6 +41,7 @@ from korak_engine.engine import Engine
 from korak_engine.handlers import Handlers
 from korak_engine.identity import Identity
 from korak_engine.lease import BLOCKED, Holder, Lease
+from korak_engine.nesting import Nesting
 from korak_engine.recording import Recorder
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -86,10 +88,11 @@ class Builder:
         database = await self._stack.enter_async_context(make_database(settings, "engine"))
         await self._set_clock(database)
         broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
-        handlers = await self._enter_handlers(registry)
+        handlers = await self._enter_handlers(registry, Nesting(database, self._plans))
         identity = Identity(frozenset(settings.engine.queues), handlers.runs)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
-        dispatcher = Dispatcher(broker, Gate(database), engine)
+        informer = await self._stack.enter_async_context(Informer(database, broker, self._clock))
+        dispatcher = Dispatcher(broker, Gate(database), engine, informer)
         types = [f"{made.key}@{made.version}" for made in registry.list_types() if not made.is_pure]
         slots = engine.slots
         holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
@@ -123,10 +126,10 @@ class Builder:
                 log.warning("the engine waits for its database: %s (%s)", error.message, error.__cause__)
                 await wait(backoff.after(failures))
 
-    async def _enter_handlers(self, registry: Registry) -> Handlers:
+    async def _enter_handlers(self, registry: Registry, nesting: Nesting) -> Handlers:
         settings = self._settings
         effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
-        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer())
+        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer(), nesting)
         handlers = Handlers(registry, means, settings=settings.engine, limits=settings.limits, clock=self._clock)
         return await self._stack.enter_async_context(handlers)
 

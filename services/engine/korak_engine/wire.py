@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 import orjson
 
-from korak.core.facts import HandlerResult, Raised
+from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.errors import KorakError, StepFailed
 from korak.model import JsonObject, WaitKind
 from korak.steps.contract import Complete, Fail, Wait, WaitItem, WaitSpec
@@ -44,6 +44,8 @@ def encode_result(result: HandlerResult) -> JsonObject:
                 name: getattr(result, name) for name in ("code", "message", "params", "type", "trace")
             }
             return {"kind": "raised", **told, "is_retryable": result.is_retryable, "after": after}
+        case Spawn() | Depend():
+            raise TypeError("what is asked of other runs never comes from a process")
         case _:
             assert_never(result)
 

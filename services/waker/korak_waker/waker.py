@@ -13,6 +13,7 @@ from korak.errors import TransientError
 from korak.releasing import Releaser
 from korak.store import waking
 from korak_waker import clearing, delivering, due, resending
+from korak_waker.kin import Kin
 from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
@@ -32,8 +33,11 @@ class Waker:
         self._releaser = releaser
         self._clock = clock
         self._steadiness = Steadiness(tools.limits.lease)
+        kin = Kin()
         self.stages: dict[str, Stage] = {
             "match": delivering.match,
+            "cascade": kin.cascade,
+            "look": kin.look,
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,

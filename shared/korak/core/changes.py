@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
-from korak.model import Json
+from korak.model import DeliveryKind, Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,52 @@ class Grant:
 
     step: StepRun
     input: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a run bids another one that it knows by its ULID: a row among that one's deliveries."""
+
+    ulid: str
+    kind: DeliveryKind
+    source_id: str
+    created_at: datetime
+    sender: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """A command for all open children of a run, which goes to them page by page. `seq` is that of its event."""
+
+    instance_id: int
+    seq: int
+    kind: DeliveryKind
+    sender: JsonObject | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """One run that a wait of this one is for. `is_needed`: without it the wait can't be satisfied."""
+
+    wait: Wait
+    place: int
+    ulid: str
+    is_needed: bool
+
+
+@dataclass(eq=False)
+class Outward:
+    """What a decision is to other runs. `end` is told to whoever waits for this run as its parent.
+
+    `children` are new instances, each with its own changes; they are written with the parent's or not at all.
+    """
+
+    children: list[Changes] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    cascades: list[Cascade] = field(default_factory=list)
+    dependencies: list[Dependency] = field(default_factory=list)
+    end: JsonObject | None = None
 
 
 @dataclass(eq=False)
@@ -47,6 +95,7 @@ class Changes:
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
+    outward: Outward | None = None
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
 
@@ -54,3 +103,11 @@ class Changes:
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
         return not (self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries)
+
+
+def spread(batch: Iterable[Changes]) -> Iterator[Changes]:
+    """Every instance's changes, those of new children behind their parent's."""
+    for changes in batch:
+        yield changes
+        if changes.outward is not None:
+            yield from changes.outward.children

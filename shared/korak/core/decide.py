@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, walking
+from korak.core import claiming, commanding, containers, delivering, failing, nesting, recording, retries, telling
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import (
@@ -26,7 +26,6 @@ from korak.core.facts import (
     Started,
 )
 from korak.core.snapshot import Snapshot
-from korak.model import EventType, InstanceStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -41,6 +40,8 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
     containers.proceed(draft)
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
+        telling.tell_end(draft)
     return draft.finish()
 
 
@@ -53,7 +54,7 @@ def _answer(draft: Draft, fact: Fact) -> None:
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
-            _start(draft)
+            nesting.begin(draft)
         case Lost(step, token):
             recording.lose(draft, step, token)
         case HandedBack(step, token):
@@ -86,10 +87,3 @@ def _command(
             commanding.retry(draft, actor)
         case _:
             assert_never(fact)
-
-
-def _start(draft: Draft) -> None:
-    draft.move_instance(InstanceStatus.RUNNING)
-    draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
-    walking.walk(draft, draft.plan.start)

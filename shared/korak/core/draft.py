@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant
+from korak.core.changes import Changes, Grant, Outward
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
@@ -47,6 +47,7 @@ class Draft:
         self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
         self.dropped: str | None = None
+        self.outward: Outward | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
@@ -310,6 +311,12 @@ class Draft:
         scope.error = error if isinstance(error, dict) else None
         self.ended_scopes.append(scope_id)
 
+    def reach(self) -> Outward:
+        """What this decision is to other runs."""
+        if self.outward is None:
+            self.outward = Outward()
+        return self.outward
+
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
         instance, before = self.instance, self.snapshot.instance
@@ -333,6 +340,7 @@ class Draft:
             failures=self._failures,
             claimed=self.claimed,
             transitions=self._transitions,
+            outward=self.outward,
             dropped=self.dropped,
         )
         if changes.is_empty:

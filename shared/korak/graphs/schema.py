@@ -261,11 +261,12 @@ def _limits() -> JsonObject:
             "max_transitions": positive | {"description": "Moves from node to node, built-in ones too."},
             "max_for_each_items": positive | {"description": "Items of one for_each."},
             "max_state_bytes": positive | {"description": "The state, as JSON."},
+            "max_started_workflows": positive | {"description": "Runs that one run starts."},
             "max_starts_per_minute": positive | {"description": "Starts of this workflow."},
         },
         description="Lower bounds than the engine's own.",
     )
-    schema[UNSERVED] = ["max_cost_units", "max_started_workflows"]
+    schema[UNSERVED] = ["max_cost_units"]
     return schema
 
 

@@ -6,6 +6,7 @@ from korak.store.tables.definitions import workflow_definitions, workflow_versio
 from korak.store.tables.deliveries import event_shapes, workflow_emits, workflow_signals
 from korak.store.tables.fleet import engines, queues
 from korak.store.tables.instances import workflow_events, workflow_failures, workflow_instances, workflow_scopes
+from korak.store.tables.kin import workflow_cascades, workflow_dependencies
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
 from korak.store.tables.metadata import metadata
 from korak.store.tables.steps import workflow_step_runs, workflow_waits
@@ -18,7 +19,9 @@ __all__ = [
     "metadata",
     "queues",
     "tokens",
+    "workflow_cascades",
     "workflow_definitions",
+    "workflow_dependencies",
     "workflow_emits",
     "workflow_events",
     "workflow_failures",
