@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from korak.errors import Issue, StepFailed
+from korak.errors import Issue
 from korak.graphs.contracts import Scope
 from korak.model import JsonObject, SignalKind
 from korak.steps.builtin import shapes
@@ -13,7 +13,7 @@ from korak.steps.builtin.start_workflow import read_timeout
 from korak.steps.children import Awaiting, Collecting, Mode, read_ulids
 from korak.steps.context import StepContext
 from korak.steps.contract import StepType, resume_default
-from korak.steps.results import NEXT, Outcome, Returned
+from korak.steps.results import NEXT, Fail, Outcome, Returned
 from korak.steps.waits import TIMED_OUT, Signal
 
 
@@ -71,7 +71,7 @@ class WaitWorkflows(StepType):
             return resume_default(self.key, signal, {})
         told = signal.payload if isinstance(signal.payload, dict) else {}
         if told.get("impossible") is not None:
-            raise StepFailed("wait_impossible", detail=told["impossible"])
+            return Fail("wait_impossible", params={"detail": told["impossible"]})
         ids = (ctx.output() or {}).get("ids")
         return Collecting(read_ulids(ids), _get_mode(ctx.config), ctx.config.get("merge") is True)
 
