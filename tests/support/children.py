@@ -97,7 +97,8 @@ class Families:
         job = Work(grant.step, grant.input, changes.after, 1)
         stored = grant.step.resume_signal
         signal = None if stored is None else Signal.from_json(stored)
-        means: Any = Means(None, None, None, self.nesting)  # type: ignore[arg-type]
+        nothing: Any = None
+        means = Means(nothing, nothing, nothing, self.nesting)
         ctx: Any = AsyncContext(job, means, signal, set())
         returned: Any = await (kind.handle(ctx) if signal is None else kind.resume(ctx, signal))
         return grant, await self.nesting.settle(job, returned) if isinstance(returned, Asked) else returned

@@ -111,8 +111,8 @@ async def test_many_children_come_page_by_page(families: Families) -> None:
     ],
 )
 async def test_what_cant_be_started_fails_the_step(families: Families, config: JsonObject, detail: str) -> None:
-    child = graph("child", work())
-    child["nodes"][0]["config"]["inputs"] = {"n": {"type": "integer"}}  # type: ignore[call-overload,index]
+    child: Any = graph("child", work())
+    child["nodes"][0]["config"]["inputs"] = {"n": {"type": "integer"}}
     found = await families.publish(graph("parent", nested(config=config)), child)
     parent, _ = await families.start(found["parent"])
     await families.drain()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from korak.core.facts import CancelAsked
-from korak.model import InstanceStatus, Json, JsonObject
+from korak.model import InstanceStatus, JsonObject
 from korak.store import kin
 from korak.store.database import Database, Hot, Session
 from korak.store.loading import Loader
@@ -40,7 +40,7 @@ async def count_dependencies(flows: Flows) -> int:
 
 @pytest.mark.parametrize("mode", ["all", "any", "quorum"])
 async def test_t_dep_1_2_and_3_modes(families: Families, mode: str) -> None:
-    given: dict[str, Json] = {"mode": mode, **({"quorum": 2} if mode == "quorum" else {})}
+    given: dict[str, Any] = {"mode": mode, **({"quorum": 2} if mode == "quorum" else {})}
     waiter = graph("waiter", waiting({"ref": "input.ids"}, **given))
     found = await families.publish(waiter, CHILD)
     runs = [await families.start(found["child"], {"n": number}) for number in range(3)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from korak.core.facts import CancelAsked, PauseAsked, RetryAsked
@@ -16,7 +14,7 @@ from tests.support.wakers import Wakers, at
 
 
 @pytest.fixture
-async def families(flows: Flows) -> AsyncIterator[Families]:
+async def families(flows: Flows) -> Families:
     return await Families.make(flows)
 
 

@@ -153,9 +153,11 @@ def test_a_node_with_a_retry_of_its_own_tries_the_child_again_by_itself() -> Non
 def test_a_failed_child_leaves_by_the_error_exit() -> None:
     sub = nested(on_error=[{"codes": ["child_failed"], "outcome": "broken"}])
     graph = document("parent", sub, node("after"))
-    graph["nodes"] = [*graph["nodes"], node("mend", value={"ref": "steps.sub.error.code"})]  # type: ignore[misc]
+    nodes: Any = graph["nodes"]
+    graph["nodes"] = [*nodes, node("mend", value={"ref": "steps.sub.error.code"})]
     edges: list[Any] = [{"from": "sub", "outcome": "broken", "to": "mend"}, {"from": "mend", "to": "done"}]
-    graph["edges"] = [*graph["edges"], *edges]  # type: ignore[misc]
+    before: Any = graph["edges"]
+    graph["edges"] = [*before, *edges]
     kin = Kin(graph, FLAKY)
     parent = kin.start("parent", {"is_bad": True})
     kin.drain()
@@ -331,7 +333,8 @@ def test_a_lost_attempt_between_pages_starts_none_twice() -> None:
     stamps.stamp_due(kin.get(parent), kin.now)
     kin.drain()
     assert len(kin.children(parent)) == 700
-    assert sorted(kin.instance(child).input["item"] for child in kin.children(parent)) == list(range(700))
+    items: list[Any] = [kin.instance(child).input["item"] for child in kin.children(parent)]
+    assert sorted(items) == list(range(700))
 
 
 def test_t_guard_10_a_limit_on_starts_is_looked_at_before_the_first_one() -> None:
