@@ -25,5 +25,6 @@ def get_policy(settings: Settings) -> Policy:
             "max_started_workflows": limits.max_started_workflows,
             "max_output_bytes": limits.max_output_bytes,
             "max_input_bytes": limits.max_input_bytes,
+            **({} if limits.max_cost_units is None else {"max_cost_units": limits.max_cost_units}),
         },
     )

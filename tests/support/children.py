@@ -98,7 +98,7 @@ class Families:
         stored = grant.step.resume_signal
         signal = None if stored is None else Signal.from_json(stored)
         nothing: Any = None
-        means = Means(nothing, nothing, nothing, self.nesting)
+        means = Means(nothing, nothing, nothing, nesting=self.nesting)
         ctx: Any = AsyncContext(job, means, signal, set())
         returned: Any = await (kind.handle(ctx) if signal is None else kind.resume(ctx, signal))
         return grant, await self.nesting.settle(job, returned) if isinstance(returned, Asked) else returned

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rooms import Demand, Denial
+from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
 from korak.model import DeliveryKind, Json, JsonObject
 
@@ -66,6 +67,14 @@ class Outward:
 
 
 @dataclass(eq=False)
+class Leavings:
+    """What steps leave beside their records. `closed_chunks`: visits, by execution id, that need theirs no longer."""
+
+    artifacts: list[Artifact] = field(default_factory=list)
+    closed_chunks: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
 class Changes:
     """One instance's changes, decided from the snapshot `before`; they hold only while its lock_version does.
 
@@ -92,10 +101,21 @@ class Changes:
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    leavings: Leavings | None = None
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
     outward: Outward | None = None
+    demands: list[Demand] = field(default_factory=list)
+    """The room that what is claimed here needs; the changes hold only if the store finds it."""
+    parkings: list[tuple[StepRun, Denial]] = field(default_factory=list)
+    """The steps that wait for room, and for which."""
+    freed: list[int] = field(default_factory=list)
+    """Steps with limits that run no longer: they give back what they held."""
+    leaves: bool = False
+    """Whether the run has ended and gives back what it held itself."""
+    roused: list[StepRun] = field(default_factory=list)
+    """Steps of other runs that got ready because of these changes; filled in by the store."""
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
 

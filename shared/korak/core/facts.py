@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from korak.core.opening import Opening
 from korak.core.snapshot import Claimant
 from korak.model import FailureCategory, JsonObject
+from korak.steps.artifacts import Made
 from korak.steps.contract import Complete, Fail, Wait
 from korak.steps.waits import Due
 
@@ -49,6 +50,14 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt leaves beside its result: artifacts, and whether it stored chunks."""
+
+    artifacts: tuple[Made, ...] = ()
+    has_streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Spawn:
     """Runs to start below this one.
 
@@ -65,6 +74,9 @@ class Spawn:
     timeout: Due = None
 
 
+DependMode: TypeAlias = Literal["all", "any", "quorum"]
+
+
 @dataclass(frozen=True, slots=True)
 class Depend:
     """Other runs to wait for, by their ULIDs: all of them, any, or `quorum`; each is there and the owner's."""
@@ -74,8 +86,6 @@ class Depend:
     quorum: int = 1
     timeout: Due = None
 
-
-DependMode: TypeAlias = Literal["all", "any", "quorum"]
 
 HandlerResult: TypeAlias = Complete | Wait | Fail | Raised | Spawn | Depend
 
@@ -88,6 +98,7 @@ class Finished:
     token: str
     result: HandlerResult
     claimant: Claimant | None = None
+    left: Left | None = None
 
 
 @dataclass(frozen=True, slots=True)

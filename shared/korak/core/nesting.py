@@ -77,7 +77,7 @@ def _find_breach(draft: Draft, wanted: Spawn) -> Raised | None:
     limit = draft.policy.get_limit("max_started_workflows", given)
     actual = telling.count_children(draft) + len(wanted.openings) + wanted.rest
     if actual > limit:
-        return failing.limit_breach("max_started_workflows_exceeded", {"limit": limit, "actual": actual})
+        return failing.limit_breach("budget_children", {"limit": limit, "actual": actual})
     return None
 
 

@@ -342,7 +342,7 @@ def test_t_guard_10_a_limit_on_starts_is_looked_at_before_the_first_one() -> Non
     parent = kin.start("parent", {"items": [1, 2]})
     kin.drain()
     row = kin.instance(parent)
-    assert (row.failure_code, row.failure_params) == ("max_started_workflows_exceeded", {"limit": 1, "actual": 2})
+    assert (row.failure_code, row.failure_params) == ("budget_children", {"limit": 1, "actual": 2})
     assert kin.children(parent) == []
     assert "ids" not in row.state
 
@@ -360,5 +360,5 @@ def test_ids_that_have_no_room_in_the_state_start_nothing() -> None:
     kin = Kin(document("parent", many(), limits={"max_state_bytes": 60}), CHILD)
     parent = kin.start("parent", {"items": [1, 2]})
     kin.drain()
-    assert kin.instance(parent).failure_code == "max_state_bytes_exceeded"
+    assert kin.instance(parent).failure_code == "budget_state_bytes"
     assert kin.children(parent) == []
