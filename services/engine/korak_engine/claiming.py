@@ -18,13 +18,11 @@ from korak.loop import Backoff, wait
 from korak.store.transacting import Ask, Skipped
 from korak_engine.desk import Desk
 from korak_engine.identity import Identity
+from korak_engine.lining import arrange
 from korak_engine.recording import find_granted
 from korak_engine.slots import Slots
 
 log: logging.Logger = logging.getLogger(__name__)
-
-PATIENCE = 5.0
-"""Seconds that a step which was passed over twice waits for its instance's lock."""
 
 
 @dataclass(eq=False, slots=True)
@@ -171,17 +169,11 @@ class Claimer:
                 await delivery.ack()
 
     async def _claim(self, batch: Sequence[Nudge]) -> list[Nudge]:
-        """Claim what can be; the nudges that others kept us from, or whose instance had one in this batch already."""
+        """Claim what can be; the nudges that others kept us from."""
         found = await self._find(batch)
-        first: dict[int, Nudge] = {}
-        for nudge in found:
-            first.setdefault(nudge.instance_id, nudge)
-        left = [nudge for nudge in found if first[nudge.instance_id] is not nudge]
-        alone = [nudge for nudge in first.values() if nudge.skips >= 2]
-        together = [nudge for nudge in first.values() if nudge.skips < 2]
-        for part, patience in ((together, None), *(([nudge], PATIENCE) for nudge in alone)):
-            if part:
-                left += await self._answer(part, patience)
+        left: list[Nudge] = []
+        for part, patience in arrange(found, lambda nudge: nudge.instance_id):
+            left += await self._answer(part, patience)
         return left
 
     async def _find(self, batch: Sequence[Nudge]) -> list[Nudge]:

@@ -103,7 +103,7 @@ class Builder:
         works = [
             feed(consumer, engine.inbox, engine.slots, lambda: self._may_claim(engine), settings.engine.batch),
             *(self._make_claimer(make_desk(), engine).work(engine.inbox) for _ in range(CLAIMERS)),
-            *(Recorder(make_desk(), engine.settle).work(engine.results) for _ in range(RECORDERS)),
+            *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.results) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
             self._free(make_desk(), engine),

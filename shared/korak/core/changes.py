@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
@@ -49,8 +49,17 @@ class Changes:
     transitions: list[str] = field(default_factory=list)
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
+    is_echo: bool = False
+    """Whether the changes before these, decided in the same go, write and tell all but what was claimed and dropped."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries)
+        return self.is_echo or not (
+            self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries
+        )
+
+
+def echo(changes: Changes, claimed: list[Grant], dropped: str | None) -> Changes:
+    """What one more fact of the same decision came to; `changes` write it."""
+    return replace(changes, claimed=claimed, dropped=dropped, ready=[], transitions=[], is_ended=False, is_echo=True)

@@ -54,15 +54,14 @@ def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
     if (counters.verdict or counters.judge()) == DONE:
         _conclude(draft, step, counters)
         return False
-    if step.id not in grown and counters.created < counters.total and _make_page(draft, step, counters):
+    if step.id not in grown and counters.wants_page and _make_page(draft, step, counters):
         grown.add(step.id)
         return True
-    if counters.running < counters.concurrency:
-        pending = min(draft.scopes.iterate_pending(step), key=lambda scope: scope.item_index or 0, default=None)
-        if pending is not None:
-            _start(draft, step, counters, pending)
-            return True
-    if counters.has_debt:
+    pending = draft.scopes.list_pending(step)
+    if pending and counters.running < counters.concurrency:
+        _start(draft, step, counters, draft.scopes.rows[pending.popleft()])
+        return True
+    if step.ready_at is None and (counters.has_debt or counters.has_few(len(pending))):
         draft.make_ready(step)
     return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from korak.model import JsonObject
@@ -17,8 +17,11 @@ PAGE = 500
 AT_A_TIME = 100
 """How many run at a time where nothing is said: every decision looks at all that live."""
 
-AHEAD = 20
-"""How many bodies that are to be started are in view, where nothing asks for more."""
+AHEAD = 100
+"""How many bodies that are to be started are in view where nothing asks for more. Fewer, and more are."""
+
+RESERVE = PAGE // 2
+"""Fewer bodies than these with a row and without a token: the next page is made."""
 
 SMALL = 50
 """A container of no more bodies is loaded with those that have ended, so that it is merged as the last one ends."""
@@ -51,10 +54,19 @@ class Counters:
         return self.started - self.settled
 
     @property
+    def wants_page(self) -> bool:
+        """Whether it is time to make the next page of bodies."""
+        return self.created < self.total and self.created - self.started < RESERVE
+
+    @property
     def has_debt(self) -> bool:
         """Whether the container itself has something to do: rows to make, bodies to start, results to merge."""
         is_behind = self.started < self.total and self.running < self.concurrency
-        return self.verdict is not None or self.created < self.total or is_behind
+        return self.verdict is not None or self.wants_page or is_behind
+
+    def has_few(self, in_view: int) -> bool:
+        """Whether so many bodies in view are too few, as there are more to be started."""
+        return in_view <= AHEAD and self.started + in_view < self.created
 
     def judge(self) -> str | None:
         """DONE where enough have succeeded, FAILED where too few still can, else None."""
@@ -86,10 +98,13 @@ class Counters:
 
     def to_json(self) -> JsonObject:
         """As it is stored."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
     def from_json(cls, stored: JsonObject) -> Counters:
         """Read back what `to_json` wrote."""
         given: dict[str, Any] = stored
         return cls(**given)
+
+
+NAMES = tuple(column.name for column in fields(Counters))

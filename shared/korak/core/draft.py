@@ -40,13 +40,10 @@ class Draft:
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
-        self.walked = 0
-        self.claimant: Claimant | None = None
+        self.begin_fact()
         self.last_outputs: dict[int | None, JsonObject] = {}
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
-        self.claimed: list[Grant] = []
-        self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
@@ -59,6 +56,13 @@ class Draft:
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
+
+    def begin_fact(self) -> None:
+        """Forget what belongs to the fact before: who asked, how far was walked, what runs by it."""
+        self.walked = 0
+        self.claimant: Claimant | None = None
+        self.claimed: list[Grant] = []
+        self.dropped: str | None = None
 
     def make_id(self) -> int:
         """An id of the draft's own, until the store has given the row another one."""
@@ -331,9 +335,7 @@ class Draft:
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
-            claimed=self.claimed,
             transitions=self._transitions,
-            dropped=self.dropped,
         )
         if changes.is_empty:
             return changes
