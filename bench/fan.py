@@ -47,11 +47,11 @@ def make_graph(key: str, node: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a number of bodies took: seconds, CPU seconds of all, and what the engine's memory grew to from what, MB."""
+    """What a number of bodies took: seconds, CPU seconds by process, the engine's memory before and at most in MB."""
 
     bodies: int
     seconds: float
-    cpu: float
+    cpu: Mapping[str, float]
     memory: tuple[float, float]
 
 
@@ -95,7 +95,7 @@ class Bench:
         await acting
         seconds = time.perf_counter() - begun
         after = self._stage.read_cpu()
-        return Spent(bodies, seconds, sum(after.values()) - sum(before.values()), (memory, most))
+        return Spent(bodies, seconds, {name: after[name] - before[name] for name in before}, (memory, most))
 
     async def _repeat(self, client: Client, times: int, items: int) -> None:
         for _ in range(times):
@@ -141,11 +141,12 @@ def main() -> None:
     with standing() as stage:
         figures = uvloop.run(Bench(stage).run(given.items, given.few, given.instances))
         conflicts = asyncio.run(count_conflicts(stage.database))
-    table = Table("shape", "bodies/s", "CPU s per 1,000 bodies", "engine MB before, at most", title="Fan-outs")
+    table = Table("shape", "bodies/s", "CPU s per 1,000", "of that engine", "Postgres", "engine MB", title="Fan-outs")
     for name, spent in figures.items():
         low, high = spent.memory
-        rate, cpu = spent.bodies / spent.seconds, spent.cpu / spent.bodies * 1000
-        table.add_row(name, f"{rate:,.0f}", f"{cpu:.3f}", f"{low:.0f}, {high:.0f}")
+        parts = [sum(spent.cpu.values()), spent.cpu["engine"], spent.cpu["postgres"]]
+        cpu = [f"{part / spent.bodies * 1000:.3f}" for part in parts]
+        table.add_row(name, f"{spent.bodies / spent.seconds:,.0f}", *cpu, f"{low:.0f}, {high:.0f}")
     Console().print(table)
     Console().print(conflicts)
 

@@ -20,6 +20,7 @@ from korak_engine.desk import Desk
 from korak_engine.identity import Identity
 from korak_engine.lining import arrange
 from korak_engine.recording import find_granted
+from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -135,7 +136,9 @@ def get_rest(message: Message, count: int) -> Message:
 class Claimer:
     """One worker that claims."""
 
-    def __init__(self, desk: Desk, identity: Identity, slots: Slots, *, granted: Granted, limit: int) -> None:
+    def __init__(
+        self, desk: Desk, identity: Identity, slots: Slots, sights: Sights, *, granted: Granted, limit: int
+    ) -> None:
         self._hot = desk.hot
         self._transactor = desk.transactor
         self._dispatcher = desk.dispatcher
@@ -143,6 +146,7 @@ class Claimer:
         self._measure = desk.measure
         self._identity = identity
         self._slots = slots
+        self._sights = sights
         self._granted = granted
         self._limit = limit
 
@@ -215,6 +219,7 @@ class Claimer:
                     done.append(_adopt(answer, nudge))
             self._close(nudge)
         for changes in done:
+            self._sights.see(changes.after)
             if changes.claimed:
                 self._granted(changes)
         await self._dispatcher.send(done)

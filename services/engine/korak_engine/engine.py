@@ -106,7 +106,7 @@ class Engine:
     def _may_go_on(self, work: Work) -> bool:
         if self.is_draining or not self.identity.is_open:
             return False
-        return work.in_a_row < self._settings.inline or (self.inbox.is_empty and self.slots.free > 0)
+        return work.in_a_row < self._settings.inline or self.slots.free > 0
 
     # after the record
 

@@ -136,7 +136,7 @@ class Builder:
 
     def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
         limit = self._settings.engine.batch
-        return Claimer(desk, engine.identity, engine.slots, granted=engine.grant, limit=limit)
+        return Claimer(desk, engine.identity, engine.slots, engine.sights, granted=engine.grant, limit=limit)
 
     def _may_claim(self, engine: Engine) -> bool:
         return engine.identity.is_open and not engine.is_draining and not self._is_blocked

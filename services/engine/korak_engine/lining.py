@@ -1,4 +1,4 @@
-"""Who is asked about together, and who waits in line alone: what was passed over twice waits for its instance's lock."""
+"""Who is asked about together, and who waits in line alone: what was passed over twice waits for a lock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Skippable)
 
 
 def arrange(batch: Sequence[T], get_instance: Callable[[T], int]) -> Iterator[tuple[list[T], float | None]]:
-    """The parts of a batch, each with its patience: first all that were hardly passed over, then one instance a part."""
+    """The parts of a batch, each with its patience: first all together, then one instance a part."""
     together = [one for one in batch if one.skips < PASSES]
     if together:
         yield together, None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Snapshot
 from korak.model import Json
 
@@ -62,4 +62,7 @@ class Changes:
 
 def echo(changes: Changes, claimed: list[Grant], dropped: str | None) -> Changes:
     """What one more fact of the same decision came to; `changes` write it."""
-    return replace(changes, claimed=claimed, dropped=dropped, ready=[], transitions=[], is_ended=False, is_echo=True)
+    twin = copy(changes)
+    twin.claimed, twin.dropped = claimed, dropped
+    twin.ready, twin.transitions, twin.is_ended, twin.is_echo = [], [], False, True
+    return twin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 from korak.core import failing, retries, starting, waiting, walking
@@ -80,7 +79,7 @@ def _make_page(draft: Draft, step: StepRun, counters: Counters) -> bool:
             draft.scopes.add(draft.make_id(), step, index, name=names[index])
         else:
             draft.scopes.add(draft.make_id(), step, index, item=cast("list[JsonObject]", items)[index])
-    _write(draft, step, replace(counters, created=end))
+    _write(draft, step, counters.change(created=end))
     return True
 
 
@@ -88,7 +87,7 @@ def _start(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> Non
     node = draft.plan.nodes[step.node_id]
     draft.scopes.move(scope.id, ScopeStatus.RUNNING)
     index = scope.item_index or 0
-    _write(draft, step, replace(counters, started=counters.started + 1, next_index=index + 1))
+    _write(draft, step, counters.change(started=counters.started + 1, next_index=index + 1))
     walking.walk(draft, node.branches.get(scope.name or BODY, node.body), scope.id)
 
 
@@ -138,7 +137,7 @@ def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     ended = [scope for scope in draft.scopes.list_of(step) if scope.finish_order is not None]
     if len(ended) < counters.settled:
         failing.close_inside(draft, step)
-        draft.make_ready(_write(draft, step, replace(counters, verdict=DONE)))
+        draft.make_ready(_write(draft, step, counters.change(verdict=DONE)))
         return
     outcome, output, patch = merge(node, counters, ended)
     following = walking.complete(draft, node, step, outcome, output, patch=patch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from korak.model import JsonObject
@@ -17,9 +17,6 @@ PAGE = 500
 AT_A_TIME = 100
 """How many run at a time where nothing is said: every decision looks at all that live."""
 
-AHEAD = 100
-"""How many bodies that are to be started are in view where nothing asks for more. Fewer, and more are."""
-
 RESERVE = PAGE // 2
 """Fewer bodies than these with a row and without a token: the next page is made."""
 
@@ -27,7 +24,7 @@ SMALL = 50
 """A container of no more bodies is loaded with those that have ended, so that it is merged as the last one ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counters:
     """The numbers of one container's visit. `created` have a row, `started` a token or had one, `settled` have ended.
 
@@ -66,7 +63,12 @@ class Counters:
 
     def has_few(self, in_view: int) -> bool:
         """Whether so many bodies in view are too few, as there are more to be started."""
-        return in_view <= AHEAD and self.started + in_view < self.created
+        return 2 * in_view <= self.concurrency and self.started + in_view < self.created
+
+    @property
+    def room(self) -> int:
+        """How many bodies that are to be started are in view where nothing asks for more."""
+        return min(PAGE, 2 * self.concurrency)
 
     def judge(self) -> str | None:
         """DONE where enough have succeeded, FAILED where too few still can, else None."""
@@ -77,8 +79,7 @@ class Counters:
 
     def settle(self, *, has_succeeded: bool) -> Counters:
         """One more body has ended."""
-        return replace(
-            self,
+        return self.change(
             settled=self.settled + 1,
             succeeded=self.succeeded + has_succeeded,
             failed=self.failed + (not has_succeeded),
@@ -87,8 +88,7 @@ class Counters:
 
     def reopen(self, halted: int) -> Counters:
         """What a retry begins with: what has succeeded stays, `halted` bodies go on, all others start anew."""
-        return replace(
-            self,
+        return self.change(
             next_index=0,
             started=self.succeeded + halted,
             settled=self.succeeded,
@@ -96,15 +96,18 @@ class Counters:
             verdict=None,
         )
 
+    def change(self, **what: Any) -> Counters:
+        """The same with other numbers. Every body's end makes some, so this doesn't check as a constructor does."""
+        twin = object.__new__(Counters)
+        twin.__dict__.update(self.__dict__, **what)
+        return twin
+
     def to_json(self) -> JsonObject:
         """As it is stored."""
-        return {name: getattr(self, name) for name in NAMES}
+        return dict(self.__dict__)
 
     @classmethod
     def from_json(cls, stored: JsonObject) -> Counters:
         """Read back what `to_json` wrote."""
         given: dict[str, Any] = stored
         return cls(**given)
-
-
-NAMES = tuple(column.name for column in fields(Counters))

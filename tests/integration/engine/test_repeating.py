@@ -83,7 +83,7 @@ async def test_a_claim_that_was_granted_is_not_granted_again(
         granted: list[Changes] = []
         slots = Slots(SIZE)
         inbox = Inbox(slots)
-        claimer = Claimer(desk, identity, slots, granted=granted.append, limit=SIZE)
+        claimer = Claimer(desk, identity, slots, Sights(), granted=granted.append, limit=SIZE)
         async with locked(database_url, held):
             inbox.put([Nudge(await flows.get(READY, free)), Nudge(await flows.get(READY, held), skips=2)])
             working = asyncio.create_task(claimer.work(inbox))
