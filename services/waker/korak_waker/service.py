@@ -84,7 +84,8 @@ async def open_waker(
     transactor = Transactor(hot, Loader(Plans(), policy), Ids(), dispatcher)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        yield Waker(Tools(runner, transactor, dispatcher, matcher, broker, metrics, limits), releaser, clock)
+        tools = Tools(runner, transactor, dispatcher, matcher, broker, metrics, limits)
+        yield Waker(tools, releaser, clock, lambda: database.losses)
     finally:
         await runner.close()
         await hot.close()

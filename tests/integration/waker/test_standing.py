@@ -17,7 +17,7 @@ from tests.support.flows import Flows, chain, pausing, work
 from tests.support.wakers import Wakers, at
 
 KILL = (
-    "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+    "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity"
     " where datname = current_database() and application_name = 'waker under test'"
 )
 
