@@ -12,7 +12,8 @@ from korak.clock import Clock
 from korak.errors import TransientError
 from korak.releasing import Releaser
 from korak.store import waking
-from korak_waker import clearing, delivering, due, resending
+from korak_waker import clearing, delivering, due, limiting, resending
+from korak_waker.inbox import Inbox
 from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
@@ -30,18 +31,23 @@ class Waker:
     `count_losses` tells how many connections were lost since the beginning, those too that were made anew unseen.
     """
 
-    def __init__(self, tools: Tools, releaser: Releaser, clock: Clock, count_losses: Callable[[], int]) -> None:
+    def __init__(
+        self, tools: Tools, releaser: Releaser, inbox: Inbox, clock: Clock, count_losses: Callable[[], int]
+    ) -> None:
         self._tools = tools
+        self.inbox: Inbox = inbox
         self._releaser = releaser
         self._clock = clock
         self._count_losses = count_losses
         self._steadiness = Steadiness(tools.limits.lease)
         self.stages: dict[str, Stage] = {
+            "inbox": self._begin,
             "match": delivering.match,
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,
             "unpark": resending.unpark,
+            "limits": limiting.rouse,
             "due": due.wake,
             "polls": due.poll,
             "deadlines": due.expire,
@@ -93,6 +99,9 @@ class Waker:
     def _lose(self, current: Pass) -> None:
         self._steadiness.lose()
         current.may_reclaim = current.may_reclaim and current.is_asked
+
+    async def _begin(self, current: Pass) -> None:
+        current.report.inbox += await self.inbox.run_once(current.now)
 
     async def _release(self, current: Pass) -> None:
         current.report.released += await self._releaser.run_once(current.now)

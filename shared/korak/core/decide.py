@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, walking
+from korak.core import claiming, commanding, containers, delivering, failing, limiting, recording, retries, walking
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
 from korak.core.facts import (
@@ -50,6 +50,8 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     answers = [_answer_next(draft, fact) for fact in facts]
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.plan.has_flow and draft.instance.is_ended:
+        draft.needs.leaves = limiting.leave(draft)
     changes = draft.finish()
     changes.claimed, changes.dropped = answers[0]
     return [changes, *(echo(changes, claimed, dropped) for claimed, dropped in answers[1:])]
@@ -65,9 +67,9 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
 
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
-        case Finished(step, token, result, claimant):
+        case Finished(step, token, result, claimant, left):
             draft.claimant = claimant
-            recording.record(draft, step, token, result)
+            recording.record(draft, step, token, result, left)
         case Claimed(step, claimant):
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)

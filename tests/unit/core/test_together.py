@@ -16,7 +16,7 @@ from korak.core.snapshot import Policy
 from korak.errors import Conflict
 from korak.model import StepStatus
 from korak.steps.results import Complete
-from korak.store.transacting import Ask, Skipped, decide_each
+from korak.store.transacting import Ask, Deferred, decide_each
 from tests.support.bodies import body, document, for_each, list_scopes, node, parallel
 from tests.support.runs import Run
 
@@ -98,7 +98,7 @@ def test_one_fact_that_can_t_be_answered_takes_no_other_with_it() -> None:
     asks = [Ask(run.instance.id, Claimed(step.id, run.claimant())), Ask(run.instance.id, ResumeAsked())]
     first, second = decide_each({run.instance.id: snapshot}, asks, run.now)
     assert isinstance(first, Changes)
-    assert (len(first.claimed), isinstance(second, Skipped)) == (1, True)
+    assert (len(first.claimed), isinstance(second, Deferred)) == (1, True)
     with pytest.raises(Conflict):
         decide_all(snapshot, [ask.fact for ask in asks], run.now)
 
