@@ -64,5 +64,5 @@ class Commander:
             return [answer]
         if isinstance(answer, Skipped):
             return [None]
-        self._sender.send([answer] if answer.fork is None else [answer, answer.fork])
+        self._sender.send([answer])
         return [answer]

@@ -72,7 +72,8 @@ def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:
     if bill.writers is not None and bill.writers != draft.get_walk(WRITERS):
         draft.set_walk(WRITERS, bill.writers)
     if bill.removed:
-        draft.remove_state(bill.removed)
+        state = draft.instance.state
+        draft.instance.state = {key: state[key] for key in state if key not in bill.removed}
 
 
 def get_units(draft: Draft) -> int:

@@ -30,12 +30,11 @@ THREE = chain("three", save("a"), node("ask", "wait", signal="go"), save("b"))
 
 def spread() -> JsonObject:
     """A step, two branches at the same time, a step."""
-    document = chain("spread", save("a"), {"id": "both", "type": "parallel"}, save("c"))
-    bodies = {name: {"start": name, "nodes": [save(name), save(f"{name}2")]} for name in ("x", "y")}
-    for name, each in bodies.items():
-        each["edges"] = [{"from": name, "to": f"{name}2"}]
-    next(each for each in document["nodes"] if each["id"] == "both")["branches"] = bodies  # type: ignore[union-attr,index,call-overload]  # as written above
-    return document
+    branches: Any = {
+        name: {"start": name, "nodes": [save(name), save(f"{name}2")], "edges": [{"from": name, "to": f"{name}2"}]}
+        for name in ("x", "y")
+    }
+    return chain("spread", save("a"), {"id": "both", "type": "parallel", "branches": branches}, save("c"))
 
 
 @pytest.fixture
