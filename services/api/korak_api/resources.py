@@ -15,7 +15,7 @@ from korak.metrics import Metrics
 from korak.service import Health
 from korak.store.database import Database
 from korak.store.plans import Plans
-from korak_api.credentials import Credentials
+from korak_api.credentials import Identifying
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -45,7 +45,7 @@ class Resources:
     plans: Plans
     metrics: Metrics
     health: Health
-    credentials: Credentials
+    credentials: Identifying
     starts: Starts
     commander: Commander
     matcher: Matcher

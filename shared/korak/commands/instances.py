@@ -44,7 +44,7 @@ def start(
     """Start an instance."""
     caller, screen = open_caller(owner), get_screen(ctx)
     body = {"input": read_json(input_, option="--input")}
-    answer = caller.post(f"/v1/definitions/{key}/start", body, idempotency_key=id_key)
+    answer = caller.post(f"/v1/definitions/{key}/start", body, key=id_key)
     if wait:
         finish(caller, answer["instance"]["id"], screen)
     elif screen.is_json:
