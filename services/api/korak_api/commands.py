@@ -54,7 +54,7 @@ async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: J
         view = await _leave(call, view, kind, payload)
     elif not changes.is_empty:
         view = view_changes(changes, view.version)
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: JsonObject | None) -> View:

@@ -12,7 +12,7 @@ from korak.store import instances
 from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.instances import PAUSED, Filter, View
-from korak_api.asking import add_humans, get_view
+from korak_api.asking import add_plans, get_view
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
 from korak_api.rendering import show_event, show_failure, show_step, show_wait
@@ -51,8 +51,8 @@ async def list_instances(call: Call) -> Answer:
         before=page.after[0] if page.after else None,
     )
     async with call.resources.database.acquire() as connection:
-        rows = await add_humans(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
-    items = [show_instance(row, sees_failures=call.sees_failures) for row in rows]
+        rows = await add_plans(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
+    items = [show_instance(row, sees_failures=call.sees_failures, ceilings=call.ceilings) for row in rows]
     return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
 
 
@@ -66,7 +66,7 @@ async def get(call: Call) -> Answer:
             await watch.wait(seconds)
         async with call.resources.database.acquire() as connection:
             view = await find(call, connection)
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 async def list_steps(call: Call) -> Answer:

@@ -47,6 +47,11 @@ class Call:
         return is_allowed(self.credential.roles, Verb.FAILURES_READ)
 
     @property
+    def ceilings(self) -> Mapping[str, int | None]:
+        """The engine's own limits on what one instance may use."""
+        return self.resources.limits.run
+
+    @property
     def actor(self) -> JsonObject:
         """Who acts, as history keeps it."""
         return {"user": self.credential.user, "token": self.credential.name}

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from korak.core.changes import Changes
 from korak.core.rows import Instance, StepRun, Wait
-from korak.model import InstanceStatus, Priority, StepRole, WaitKind
+from korak.model import InstanceStatus, JsonObject, Priority, StepRole, WaitKind
+from korak.store.branches import name_branches
 from korak.store.instances import PAUSED, View
-from korak_api.asking import list_humans
 from korak_api.rendering import Shown, show_message, show_owner, show_time
+from korak_api.spending import show_budget
 
 
 def view_changes(changes: Changes, version: int) -> View:
     """The instance as it stands once these changes are committed."""
     after = changes.after
-    view = View(
+    return View(
         instance=after.instance,
         definition=after.plan.key,
         version=version,
         steps=tuple(after.steps.values()),
         waits=tuple(after.waits.values()),
+        limits=after.plan.settings.limits,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
+        branches=name_branches(after.scopes),
+        plan=after.plan,
     )
-    return replace(view, humans=list_humans(view, after.plan))
 
 
-def show_instance(view: View, *, sees_failures: bool) -> Shown:
-    """An instance."""
+def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int | None]) -> Shown:
+    """An instance. `ceilings` are the engine's own limits."""
     instance = view.instance
     return {
         "id": instance.ulid,
@@ -41,7 +43,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "status": get_status(instance),
         "closed_reason": instance.closed_reason,
         "cancel_reason": instance.cancel_reason,
-        "waiting_for": [{**shown, "human": _get_human(view, shown)} for shown in _list_waiting(view)],
+        "waiting_for": list(_list_waiting(view)),
         "nodes": sorted({step.node_id for step in view.steps if step.role is StepRole.STEP}),
         "progress": None,
         "input": instance.input,
@@ -58,6 +60,7 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "root": view.root or instance.ulid,
         "depth": instance.depth,
         "steps_count": instance.steps_count,
+        "budget": show_budget(view, ceilings),
         "run": view.run,
         "definition_hash": instance.definition_hash,
         "created_at": show_time(instance.created_at),
@@ -105,21 +108,40 @@ def _show_actions(instance: Instance) -> Shown:
 
 def _list_waiting(view: View) -> Iterable[Shown]:
     for step in view.steps:
+        node = None if view.plan is None else view.plan.nodes.get(step.node_id)
+        told: Shown = {
+            "branch": view.branches.get(step.scope_id or 0),
+            "result_key": None if node is None or node.save is None else node.save.key,
+        }
         waits = [wait for wait in view.waits if wait.step_run_id == step.id]
-        limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
-        group = [wait for wait in waits if wait.mode is not None]
-        if group:
-            yield _show_group(step, group, limit)
-        for wait in waits:
-            if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
-                due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
-                yield _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
-        if step.parked_for is not None:
-            yield _show_waiting(step, step.parked_for, step.created_at, None)
+        for shown in _list_waits(step, waits, {} if node is None else node.raw):
+            yield {**shown, **told}
 
 
-def _get_human(view: View, shown: Shown) -> str | None:
-    return view.humans.get(shown["node"]) if shown["kind"] == WaitKind.SIGNAL else None
+def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject) -> Iterable[Shown]:
+    limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
+    group = [wait for wait in waits if wait.mode is not None]
+    if group:
+        yield {**_show_group(step, group, limit), **_show_asked(group[0], config)}
+    for wait in waits:
+        if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
+            due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
+            shown = _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
+            yield {**shown, **_show_asked(wait, config)}
+    if step.parked_for is not None:
+        yield _show_waiting(step, step.parked_for, step.created_at, None)
+
+
+def _show_asked(wait: Wait, config: JsonObject) -> Shown:
+    """What a signal must bring: what a person is asked, and the path that must lead to the same in payload and state.
+
+    The wait has its value as a match.
+    """
+    if wait.kind is not WaitKind.SIGNAL:
+        return {}
+    key, match = config.get("correlation"), wait.match or {}
+    agreed = {"key": key, "value": match[key]} if isinstance(key, str) and key in match else None
+    return {"human": config.get("human"), "correlation": agreed}
 
 
 def _list_names(wait: Wait) -> list[str]:
@@ -149,6 +171,7 @@ def _show_waiting(
         "remaining": list(given),
         "result_key": None,
         "correlation": None,
+        "human": None,
         "since": show_time(since),
         "due_at": show_time(due),
         "task": None,

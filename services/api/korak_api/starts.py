@@ -99,12 +99,14 @@ def _refuse(call: Call, started: Started) -> None:
 
 async def _show(call: Call, started: Started, *, is_stale: bool) -> JsonObject:
     if started.changes is not None and not is_stale:
-        return show_instance(view_changes(started.changes, started.version), sees_failures=call.sees_failures)
+        return show_instance(
+            view_changes(started.changes, started.version), sees_failures=call.sees_failures, ceilings=call.ceilings
+        )
     async with call.resources.database.acquire() as connection:
         view = await get_view(call, connection, started.start.ulid)
     if view is None:
         raise NotFound("instance_not_found", key=started.start.ulid)
-    return show_instance(view, sees_failures=call.sees_failures)
+    return show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings)
 
 
 OPERATIONS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
 from typing import Any
 
@@ -286,6 +287,10 @@ class Draft:
         if written:
             place = self._edit_place(scope_id)
             place.state = {**(place.state or {}), **written}
+
+    def remove_state(self, keys: Container[str]) -> None:
+        """Take keys out of the run's own state."""
+        self.instance.state = {key: value for key, value in self.instance.state.items() if key not in keys}
 
     def get_walk(self, part: str, scope_id: int | None = None) -> JsonObject:
         """A copy of one part of a place's bookkeeping: `visits`, of the whole run, or `loops`, by node."""

@@ -43,6 +43,10 @@ class Policy:
         ceiling = self.limits[name]
         return min(ceiling, given.get(name, ceiling))
 
+    def find_limit(self, name: str, given: Mapping[str, int]) -> int | None:
+        """The same for a limit that the engine may have none of; None where the definition has none either."""
+        return min((most for most in (self.limits.get(name), given.get(name)) if most is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Claimant:

@@ -99,6 +99,10 @@ class GraphBuilder:
         """Which of a queue's ready steps goes first."""
         return self._set("priority", level)
 
+    def cost(self, units: int) -> GraphBuilder:
+        """The units that each completed visit of the node counts for in `limits.max_cost_units`."""
+        return self._set("cost", units)
+
     def on_error(self, *codes: str, outcome: str) -> GraphBuilder:
         """The outcome by which failures with these codes leave; * in a code stands for any text."""
         if not codes:

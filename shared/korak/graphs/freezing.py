@@ -60,6 +60,7 @@ def _freeze_type(contract: TypeContract) -> JsonObject:
         "timeout": contract.timeout,
         "queue": contract.queue,
         "max_output": contract.max_output,
+        "cost": contract.cost,
         "ability": contract.ability,
         "is_pure": contract.is_pure,
         "has_side_effects": contract.has_side_effects,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -9,7 +10,7 @@ from typing import Final, cast
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Graph, Node, read_graph
+from korak.graphs.document import Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
@@ -56,6 +57,8 @@ class PlannedNode:
     queue: str | None
     priority: int | None
     max_output: int | None
+    cost: int
+    """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
     has_side_effects: bool
@@ -63,6 +66,8 @@ class PlannedNode:
     input_schema: Schema | None
     repeats: bool
     jumps: frozenset[str] | None
+    names: Mapping[str, str]
+    """The ids of the nodes that it may jump to by their labels, where those are no ids and not taken twice."""
     comes_round: bool
     """Whether it stands in a cycle of its own body."""
     container: str | None
@@ -94,6 +99,7 @@ class PlanSettings:
     run_timeout: Duration | None = None
     retry: RetryPolicy | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    prune_after: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -148,6 +154,7 @@ class _Planner:
         self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
         self._targets: dict[str, dict[str, str]] = {}
         self._repeating: set[str] = set()
+        self._names: dict[str, Mapping[str, str]] = {}
 
     def plan(self) -> Plan:
         graph = self._graph
@@ -174,6 +181,7 @@ class _Planner:
     def _read_flow(self) -> None:
         for body in self._graph.bodies:
             self._repeating |= get_repeating(get_successors(body))
+            self._names.update(dict.fromkeys(body.ids, _list_names(body)))
             for edge in body.edges:
                 if edge.target not in self._graph.nodes:
                     raise Invalid("edge_unknown_node", id=edge.target)
@@ -201,6 +209,7 @@ class _Planner:
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
+            cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
             has_side_effects=bool(entry["has_side_effects"]),
@@ -208,6 +217,7 @@ class _Planner:
             input_schema=None if config.is_literal else self._schemas[name],
             repeats=node.id in self._repeating or node.container is not None,
             jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            names=self._names[node.id] if "jumps" in raw else {},
             comes_round=node.id in self._repeating,
             container=node.container,
             branch=node.branch,
@@ -238,6 +248,7 @@ class _Planner:
             run_timeout=None if run is None else compile_duration(run),
             retry=read_retry(written.get("retry")),
             limits=cast("dict[str, int]", written.get("limits") or {}),
+            prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
     def _get_referenced(self, nodes: Mapping[str, PlannedNode]) -> frozenset[str]:
@@ -253,6 +264,12 @@ class _Planner:
         yield from list_node_references(read for read in reads if isinstance(read, Reference))
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
+
+
+def _list_names(body: Body) -> Mapping[str, str]:
+    labels = Counter(node.raw.get("label") for node in body.nodes)
+    taken, named = body.ids, ((node.raw.get("label"), node.id) for node in body.nodes)
+    return {label: id_ for label, id_ in named if isinstance(label, str) and labels[label] == 1 and label not in taken}
 
 
 def _compile_config_schema(entry: JsonObject) -> Schema | None:

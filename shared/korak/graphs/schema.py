@@ -106,6 +106,11 @@ def _node() -> JsonObject:
             "queue": _pattern(QUEUE, "The queue whose engines run it."),
             "priority": _priority(),
             "save": _save(),
+            "cost": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The units that each completed visit counts for in limits.max_cost_units.",
+            },
             "on_error": _on_error(),
             "jumps": _jumps(),
             "escalations": _list({"type": "object"}, "What happens while it waits too long, level by level."),
@@ -237,6 +242,11 @@ def _settings() -> JsonObject:
                 "description": "How long an instance may take, its retries included.",
             },
             "run_timeout": {"$ref": duration, "description": "How long one run of it may take."},
+            "prune_state_after": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "How many completed steps, the newest included, keep in the state what they saved.",
+            },
             "limits": _limits(),
         },
         description="What holds for the whole workflow.",
@@ -248,7 +258,6 @@ def _settings() -> JsonObject:
         "flow",
         "on_cancel",
         "on_deadline",
-        "prune_state_after",
     ]
     return schema
 
@@ -261,11 +270,12 @@ def _limits() -> JsonObject:
             "max_transitions": positive | {"description": "Moves from node to node, built-in ones too."},
             "max_for_each_items": positive | {"description": "Items of one for_each."},
             "max_state_bytes": positive | {"description": "The state, as JSON."},
+            "max_cost_units": positive | {"description": "Units that completed steps cost: 1 each, or what they say."},
             "max_starts_per_minute": positive | {"description": "Starts of this workflow."},
         },
         description="Lower bounds than the engine's own.",
     )
-    schema[UNSERVED] = ["max_cost_units", "max_started_workflows"]
+    schema[UNSERVED] = ["max_started_workflows"]
     return schema
 
 

@@ -71,6 +71,7 @@ class StepType:
     queue: str | None = None
     isolation: Literal["thread", "process"] = "thread"
     max_output: int | None = None
+    cost: int = 1
     can_fail: bool = True
     is_pure: ClassVar[bool] = False
 
@@ -136,6 +137,7 @@ class StepType:
             timeout=_seconds(self.timeout),
             queue=self.queue,
             max_output=self.max_output,
+            cost=self.cost,
             supports_escalations=self.supports_escalations,
             has_cancel_hook=self.has_cancel_hook,
             waits=self.parks,

@@ -37,13 +37,15 @@ def step(
     simulate: Hook = None,
     isolation: Literal["thread", "process"] = "thread",
     max_output: int | None = None,
+    cost: int = 1,
 ) -> Callable[[Function], Function]:
     """Make a function a step type; it stays a function.
 
     The context comes first, then the resolved config as keyword arguments. Annotations give the config's schema, the
     return annotation the output's, the docstring's first line the label. `resume(ctx, signal, ...)`,
     `on_cancel(ctx, ...)` and `simulate(ctx, ...)` take those of the config's members that they name. A `def` runs in a
-    thread or, with `isolation="process"`, in a process that can be killed. Raises InvalidStepType.
+    thread or, with `isolation="process"`, in a process that can be killed. `cost` are the units that a completed step
+    counts for in `limits.max_cost_units`. Raises InvalidStepType.
     """
 
     def decorate(function: Function) -> Function:
@@ -51,7 +53,7 @@ def step(
         made = FunctionStep(function, hooks, isolation)
         made.key, made.version, made.ability, made.retry = key, version, ability, retry
         made.has_side_effects, made.supports_escalations = side_effects, escalations
-        made.timeout, made.queue, made.max_output = timeout, queue, max_output
+        made.timeout, made.queue, made.max_output, made.cost = timeout, queue, max_output, cost
         made.declared = tuple(Outcome(each) if isinstance(each, str) else each for each in outcomes)
         setattr(function, ATTRIBUTE, made)
         return function

@@ -107,6 +107,8 @@ def check(made: StepType) -> None:
         raise InvalidStepType(message=f"{where}: the key {made.key!r} isn't names joined by dots")
     if not isinstance(made.version, int) or made.version < 1:
         raise InvalidStepType(message=f"{where}: the version {made.version!r} isn't a number from 1")
+    if not isinstance(made.cost, int) or made.cost < 0:
+        raise InvalidStepType(message=f"{where}: the cost {made.cost!r} isn't a number from 0")
     _check_schemas(made, where)
     _check_outcomes(made, where)
     _check_methods(made, where)

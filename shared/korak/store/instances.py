@@ -13,7 +13,9 @@ from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
+from korak.graphs.plans import Plan
 from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
@@ -47,10 +49,14 @@ class View:
     root: str | None = None
     run: int = 1
     business_id: str | None = None
-    humans: Mapping[str, str] = field(default_factory=dict)
-    """What the waits at its nodes ask of a person, by node."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What its definition lowers of the engine's limits."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    branches: Mapping[int, str] = field(default_factory=dict)
+    """What the scopes of its live steps are called."""
+    plan: Plan | None = None
+    """Its version, where somebody has looked it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ _views = (
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
+        versions.c.settings["limits"].label("limits"),
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
@@ -203,6 +210,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     open_ids = [row["id"] for row in rows if row["ended_at"] is None]
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
+    branches = await list_branches(connection, [step for steps in live.values() for step in steps])
     return [
         View(
             instance=read(Instance, row),
@@ -215,7 +223,9 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             root=row["root"],
             run=row["run_number"],
             business_id=row["business_id"],
+            limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            branches=branches,
         )
         for row in rows
     ]

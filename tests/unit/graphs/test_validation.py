@@ -109,6 +109,7 @@ def test_form_of_the_document(change: JsonObject, pointer: str) -> None:
         ({"on_error": [{"codes": [], "outcome": "x"}]}, "/nodes/1/on_error/0/codes"),
         ({"jumps": "all"}, "/nodes/1/jumps"),
         ({"type_version": 0}, "/nodes/1/type_version"),
+        ({"cost": -1}, "/nodes/1/cost"),
         ({"color": "red"}, "/nodes/1/color"),
     ],
 )
@@ -132,8 +133,7 @@ def test_an_issue_of_an_edge_names_it() -> None:
         ({"settings": {"flow": []}}, "/settings/flow"),
         ({"settings": {"on_cancel": {}}}, "/settings/on_cancel"),
         ({"settings": {"on_deadline": {}}}, "/settings/on_deadline"),
-        ({"settings": {"prune_state_after": 2}}, "/settings/prune_state_after"),
-        ({"settings": {"limits": {"max_cost_units": 1}}}, "/settings/limits/max_cost_units"),
+        ({"settings": {"limits": {"max_started_workflows": 1}}}, "/settings/limits/max_started_workflows"),
     ],
 )
 def test_settings_of_later_versions_are_refused_by_name(member: JsonObject, pointer: str) -> None:
