@@ -25,7 +25,7 @@ class DispatchOptions(TypedDict, total=False):
     `idempotency_key`: under one that has started a run before, that run is the answer (known for 30 days). `labels` and
     `priority` (low, normal, high, urgent) are the run's, `execution_timeout` (seconds, ISO 8601) is how long it may
     take, `wait` how many seconds to wait for its end. `id` is the caller's own, `on_open` and `on_closed` say what
-    becomes of a start where one with that id is open or has ended; `debounce` puts the start off.
+    becomes of a start where a run with that id is open or has ended.
     """
 
     idempotency_key: str | None
@@ -36,7 +36,6 @@ class DispatchOptions(TypedDict, total=False):
     id: str
     on_open: str
     on_closed: str
-    debounce: Mapping[str, Any]
 
 
 class Client(Protocol[T_co]):

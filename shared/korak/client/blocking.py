@@ -97,7 +97,7 @@ class Korak:
         path = f"/v1/definitions/{quote(definition)}/start"
         started = cast("Started", self.post(path, {"input": input or {}, **body}, key=key, wait=wait))
         # A key of this call's own has started nothing before: a repeat found what its first sending made.
-        return started if key is not None else {**started, "created": True}
+        return started if key is not None or "created" not in started else {**started, "created": True}
 
     def dispatch(
         self, chain: Chain, payload: Mapping[str, Any] | None = None, **options: Unpack[DispatchOptions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 from korak.chains.dispatching import DispatchOptions
@@ -81,6 +81,7 @@ class Instance(TypedDict):
     started_at: str | None
     ended_at: str | None
     deadline_at: str | None
+    budget: dict[str, Any]
     actions: dict[str, Any]
 
 
@@ -158,9 +159,13 @@ class Event(TypedDict):
 
 
 class StartOptions(DispatchOptions, total=False):
-    """How an instance is started. `version` is a number or a checksum; without one it is the current version."""
+    """How an instance is started. `version` is a number or a checksum; without one it is the current version.
+
+    `debounce` ({key, wait, max_wait}) puts the start off: the answer is `{"due_at": ...}` alone.
+    """
 
     version: int | str | None
+    debounce: Mapping[str, Any]
 
 
 class ListOptions(TypedDict, total=False):
