@@ -122,15 +122,15 @@ class Korak:
     ) -> Version:
         """The version that a graph is, which becomes the current one; published before, it is found by its checksum.
 
-        `only_newer` refuses one that is older than the current one: Conflict("version_older").
+        `only_newer` refuses one that is older than the current one: Conflict("version_older"). The chains that a chain
+        starts go first.
         """
+        if isinstance(graph, Chain):
+            *below, graph = graph.list_family()
+            for child in below:
+                self._publish(child.document(), current=current, only_newer=only_newer)
         document = graph if isinstance(graph, Mapping) else graph.document()
-        path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
-        version = cast("Version", self.post(path, {"graph": document}))
-        if not current or version["status"] == VersionStatus.PUBLISHED:
-            return version
-        self.post(f"{path}/{version['number']}/activate", {"only_newer": True} if only_newer else {})
-        return {**version, "status": VersionStatus.PUBLISHED}
+        return self._publish(document, current=current, only_newer=only_newer)
 
     def get(self, instance: str, *, wait: float = 0.0) -> Instance:
         """An instance. `wait`: answer once it has ended, after so many seconds (60 at most) in any case."""
@@ -264,6 +264,14 @@ class Korak:
                 pause = problems.get_pause(response)
             failures += 1
             rest(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
+
+    def _publish(self, document: Mapping[str, Any], *, current: bool, only_newer: bool) -> Version:
+        path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
+        version = cast("Version", self.post(path, {"graph": document}))
+        if not current or version["status"] == VersionStatus.PUBLISHED:
+            return version
+        self.post(f"{path}/{version['number']}/activate", {"only_newer": True} if only_newer else {})
+        return {**version, "status": VersionStatus.PUBLISHED}
 
     def _answer(
         self, instance: str, verb: Verb, data: Mapping[str, Any] | None, picked: tuple[str | None, str | None]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from korak.chains.loading import Loaded, load_chains
 from korak.commands import publishing
 from korak.commands.calling import Caller, Refusal, open_caller
 from korak.commands.publishing import Result
 from korak.commands.running import read_settings
 from korak.commands.screen import get_screen
 from korak.errors import Invalid, SettingsError
-
-if TYPE_CHECKING:
-    from korak.chains.loading import Loaded
 
 OLDER = "version_older"
 
@@ -67,14 +65,20 @@ def register(app: typer.Typer) -> None:
 
 def load(modules: Sequence[str]) -> list[Loaded]:
     """The chains of these modules, and of installed packages."""
-    from korak.chains.loading import load_chains
-
     return load_chains(modules)
 
 
 def sync_chains(caller: Caller, loaded: Sequence[Loaded], *, force: bool = False) -> list[Synced]:
-    """Make each chain the current version of its definition; one that is older than that only under `force`."""
-    return [_sync(caller, each, force=force) for each in loaded]
+    """Make each chain the current version of its definition; one that is older than that only under `force`.
+
+    The chains that a chain starts go first, those too that stand in no module by themselves.
+    """
+    synced: dict[str, Synced] = {}
+    for each in loaded:
+        for chain in each.chain.list_family():
+            if chain.key not in synced:
+                synced[chain.key] = _sync(caller, Loaded(chain, each.module), force=force)
+    return list(synced.values())
 
 
 def draw(found: Sequence[Synced]) -> RenderableType:
