@@ -78,6 +78,7 @@ MESSAGES: dict[str, str] = {
     "unknown_parameter": "{name} is no parameter of this call.",
     "not_available": "{what} is not available in this version.",
     "request_in_progress": "The first request with this Idempotency-Key is not answered yet.",
+    "too_many_streams": "{limit} streams are followed here already: end one, or try again later.",
     "unavailable": "{what} can't be reached now.",
     "internal": "Something went wrong here. It has been logged.",
     # publish

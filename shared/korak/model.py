@@ -70,6 +70,22 @@ class ParkedFor(StrEnum):
     LIMIT = "limit"
 
 
+class FlowKind(StrEnum):
+    """What is counted under a key: starts of a definition, steps that begin, or steps that run."""
+
+    START_RATE = "start_rate"
+    RATE = "rate"
+    CONCURRENCY = "concurrency"
+
+
+class HoldKind(StrEnum):
+    """What a hold keeps from beginning."""
+
+    DEFINITION = "definition"
+    STEP_TYPE = "step_type"
+    QUEUE = "queue"
+
+
 class WaitKind(StrEnum):
     """What a parked step waits for."""
 
@@ -102,6 +118,14 @@ class EscalationStatus(StrEnum):
     FIRED = "fired"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class ArtifactKind(StrEnum):
+    """How the content of an artifact is to be read."""
+
+    JSON = "json"
+    TEXT = "text"
+    BYTES = "bytes"
 
 
 class ScopeStatus(StrEnum):

@@ -11,14 +11,15 @@ from pathlib import Path
 from tests.support.servers import ROOT
 
 FOLDER = ROOT / "shared/korak/client"
-SOURCE = FOLDER / "asynchronous.py"
-TWIN = FOLDER / "blocking.py"
+MODULES = ("calling", "linking")
 
-HEAD = '''"""The client that blocks. Made from `asynchronous.py`, never edited: `python -m tests.support.twins`."""'''
+HEAD = '''"""Made from the async module of this name, never edited: `python -m tests.support.twins`."""'''
 WORDS = {
     r"\basync (def|with|for)\b": r"\1",
     r"\bawait ": "",
-    r"\bAsyncKorak\b": "Korak",
+    r"\bAsync(Korak|Link)\b": r"\1",
+    r"\bkorak\.client\.asynchronous\b": "korak.client.blocking",
+    r"\ba(read|iter_lines)\b": r"\1",
     r"\bAsync(Client|BaseTransport|Iterator)\b": r"\1",
     r"\b__a(enter|exit)__": r"__\1__",
     r"\baclose\b": "close",
@@ -40,12 +41,18 @@ def is_same(one: str, other: str) -> bool:
     return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
 
 
+def list_pairs() -> list[tuple[Path, Path]]:
+    """Each source with its twin."""
+    return [(FOLDER / f"asynchronous/{name}.py", FOLDER / f"blocking/{name}.py") for name in MODULES]
+
+
 def write() -> None:
-    """Write the twin, formatted."""
-    TWIN.write_text(make(SOURCE.read_text()))
+    """Write the twins, formatted."""
     ruff = str(Path(sys.executable).with_name("ruff"))
-    for job in (["check", "--quiet", "--fix", "--select=I"], ["format", "--quiet"]):
-        subprocess.run([ruff, *job, str(TWIN)], check=True, cwd=ROOT)
+    for source, twin in list_pairs():
+        twin.write_text(make(source.read_text()))
+        for job in (["check", "--quiet", "--fix", "--select=I"], ["format", "--quiet"]):
+            subprocess.run([ruff, *job, str(twin)], check=True, cwd=ROOT)
 
 
 if __name__ == "__main__":

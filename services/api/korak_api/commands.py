@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ulid import ULID
@@ -53,7 +54,8 @@ async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: J
     if changes is None:
         view = await _leave(call, view, kind, payload)
     elif not changes.is_empty:
-        view = view_changes(changes, view.version)
+        now = view_changes(changes, view.version)
+        view = replace(now, artifacts=view.artifacts, artifacts_count=view.artifacts_count)
     return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 

@@ -11,6 +11,7 @@ from korak.owners.roles import Verb
 from korak.store import instances
 from korak.store.branches import list_branches
 from korak.store.database import Connection
+from korak.store.heartbeats import get_beats
 from korak.store.instances import PAUSED, Filter, View
 from korak_api.asking import add_plans, get_view
 from korak_api.operations import Answer, Call, Operation
@@ -77,7 +78,11 @@ async def list_steps(call: Call) -> Answer:
         after = page.after[0] if page.after else None
         rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
         branches = await list_branches(connection, rows)
-    items = [show_step(row, branch=branches.get(row.scope_id or 0), sees_failures=call.sees_failures) for row in rows]
+        beats = await get_beats(connection, rows)
+    items = [
+        show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=call.sees_failures)
+        for row in rows
+    ]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
 
 

@@ -16,6 +16,7 @@ from korak.service import Health
 from korak.store.database import Database
 from korak.store.plans import Plans
 from korak_api.credentials import Identifying
+from korak_api.feeds import Feeds
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -50,6 +51,7 @@ class Resources:
     commander: Commander
     matcher: Matcher
     waiter: Waiter
+    feeds: Feeds
 
 
 def get_graph_limits(settings: Settings) -> GraphLimits:

@@ -28,6 +28,7 @@ from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak_api.app import make_app
 from korak_api.credentials import Credentials, Identifying
+from korak_api.feeds import Feeds
 from korak_api.resources import Ground, Resources, get_graph_limits
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
@@ -91,6 +92,7 @@ async def connect(
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
+        feeds=Feeds(database, waiter, clock),
     )
 
 

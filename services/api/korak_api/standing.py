@@ -63,6 +63,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "budget": show_budget(view, ceilings),
         "run": view.run,
         "definition_hash": instance.definition_hash,
+        "artifacts": {"count": view.artifacts_count, "keys": list(view.artifacts)},
         "created_at": show_time(instance.created_at),
         "updated_at": show_time(instance.updated_at),
         "started_at": show_time(instance.started_at),

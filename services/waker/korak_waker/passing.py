@@ -15,7 +15,7 @@ from korak.dispatch import Dispatcher
 from korak.errors import KorakError, TransientError
 from korak.matching import Matcher
 from korak.metrics import Metrics
-from korak.store.database import Runner
+from korak.store.database import Hot, Runner
 from korak.store.transacting import Ask, Transactor
 from korak_waker.report import Report
 
@@ -39,9 +39,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a waker works with, from pass to pass. `runner` commits each statement alone."""
+    """What a waker works with, from pass to pass. `runner` commits each statement alone, `hot` many together."""
 
     runner: Runner
+    hot: Hot
     transactor: Transactor
     dispatcher: Dispatcher
     matcher: Matcher

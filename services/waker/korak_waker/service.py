@@ -84,7 +84,7 @@ async def open_waker(
     transactor = Transactor(hot, Loader(Plans(), policy), Ids(), dispatcher)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        yield Waker(Tools(runner, transactor, dispatcher, matcher, broker, metrics, limits), releaser, clock)
+        yield Waker(Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits), releaser, clock)
     finally:
         await runner.close()
         await hot.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from korak.client.asynchronous import AsyncKorak
-from korak.client.blocking import Korak
+from korak.client.asynchronous.calling import AsyncKorak
+from korak.client.blocking.calling import Korak
 from korak.client.problems import Unreachable
 from korak.client.shapes import (
     Delivery,

@@ -48,6 +48,12 @@ class Caller:
         with refusing():
             return self.korak.post(path, body, key=key)
 
+    def follow(self, path: str, after: int) -> Iterator[tuple[str, Any]]:
+        """The name and data of each event of a stream behind a number, until its `end`."""
+        with refusing():
+            for sent in self.korak.stream(path, after):
+                yield sent.name, sent.data
+
 
 @contextmanager
 def refusing() -> Iterator[None]:

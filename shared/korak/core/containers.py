@@ -178,7 +178,7 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     is_new = failed.status is StepStatus.CANCELLED
     if failed.counters is None:
         if is_new:
-            starting.enqueue(draft, walking.revisit(draft, node, failed.scope_id))
+            starting.enqueue_first(draft, node, walking.revisit(draft, node, failed.scope_id))
         else:
             retries.reopen(draft, node, failed)
         return

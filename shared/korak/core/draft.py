@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant
+from korak.core.changes import Changes, Grant, Leavings
+from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
@@ -30,6 +31,8 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    leavings: Leavings | None = None
+
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
@@ -47,6 +50,7 @@ class Draft:
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
+        self.needs: Needs = Needs()
         self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
@@ -130,6 +134,7 @@ class Draft:
             step.execution_id = like.execution_id
             step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
+            step.flow = like.flow
         if step.scope_id in self.scopes.rows:
             step.parent_step_run_id = self.scopes.rows[step.scope_id].step_run_id
         self.steps[step.id] = step
@@ -160,6 +165,17 @@ class Draft:
         step.ready_at = step.sent_at = step.probe = None
         self._made_ready.pop(step.id, None)
         return step
+
+    def close_chunks(self, step: StepRun) -> None:
+        """What the visit has streamed is in its output now."""
+        left = self.leave()
+        if step.execution_id not in left.closed_chunks:
+            left.closed_chunks.append(step.execution_id)
+
+    def leave(self) -> Leavings:
+        """Where it is noted what steps leave beside their records."""
+        self.leavings = self.leavings or Leavings()
+        return self.leavings
 
     # waits and deliveries
 
@@ -336,8 +352,13 @@ class Draft:
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
+            leavings=self.leavings,
             claimed=self.claimed,
             transitions=self._transitions,
+            demands=self.needs.demands,
+            parkings=self.needs.parkings,
+            freed=self._list_freed() if self.plan.has_flow else [],
+            leaves=self.needs.leaves,
             dropped=self.dropped,
         )
         if changes.is_empty:
@@ -349,6 +370,17 @@ class Draft:
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
         return changes
+
+    def _list_freed(self) -> list[int]:
+        """The steps with limits of their own that ran before and don't now."""
+        return [
+            step.id
+            for step in self.snapshot.steps.values()
+            if step.status is StepStatus.RUNNING
+            and ((now := self.steps.get(step.id)) is None or now.status is not StepStatus.RUNNING)
+            and (node := self.plan.nodes.get(step.node_id)) is not None
+            and node.flow
+        ]
 
 
 def release_claim(step: StepRun) -> None:

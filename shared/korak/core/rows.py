@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from korak.model import (
     ActorMode,
+    ArtifactKind,
     ClosedReason,
     DeliveryKind,
     EventType,
@@ -140,6 +141,8 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    flow: list[str] | None = None
+    """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
 
 
 @dataclass(eq=False)
@@ -193,6 +196,26 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Artifact:
+    """What a run keeps under a name; the visit that left it, or nobody's where it came from outside."""
+
+    instance_id: int
+    key: str
+    kind: ArtifactKind
+    content: bytes
+    created_at: datetime
+    metadata: JsonObject | None = None
+    node_id: str | None = None
+    visit: int | None = None
+    execution_id: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The content's bytes."""
+        return len(self.content)
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
@@ -19,6 +19,7 @@ from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
+from korak.store.tables import workflow_artifacts as artifacts
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -51,6 +52,10 @@ class View:
     business_id: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
+    humans: Mapping[str, str] = field(default_factory=dict)
+    """What the waits at its nodes ask of a person, by node."""
+    artifacts: tuple[str, ...] = ()
+    artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
     branches: Mapping[int, str] = field(default_factory=dict)
@@ -79,6 +84,16 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_keys = func.array(
+    select(artifacts.c.key)
+    .where(artifacts.c.instance_id == instances.c.id)
+    .order_by(artifacts.c.key)
+    .limit(100)
+    .scalar_subquery()
+)
+_keys_count = (
+    select(func.count()).select_from(artifacts).where(artifacts.c.instance_id == instances.c.id).scalar_subquery()
+)
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
@@ -91,6 +106,8 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        _keys.label("artifacts"),
+        _keys_count.label("artifacts_count"),
     )
     .join(definitions, definitions.c.id == instances.c.definition_id)
     .join(versions, versions.c.id == instances.c.version_id)
@@ -165,6 +182,17 @@ _STATUS = Query(
 )
 
 
+_END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
+
+
+async def get_end(connection: Connection, instance_id: int) -> str | None:
+    """The status that an instance has ended with, or `gone` where it isn't there any more; None while it is open."""
+    row = await _END.fetch_one(connection, instance_id=instance_id)
+    if row is None:
+        return "gone"
+    return None if row["ended_at"] is None else str(row["status"])
+
+
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
     """The owner's instance; None where there is none."""
     views = await _view(connection, await _GET.fetch(connection, ulid=ulid, owner=owner_scope))
@@ -225,6 +253,8 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             business_id=row["business_id"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            artifacts=tuple(row["artifacts"]),
+            artifacts_count=row["artifacts_count"],
             branches=branches,
         )
         for row in rows

@@ -43,6 +43,7 @@ class Loader:
             instance.id: Snapshot(instance, plans[instance.version_id], self._policy) for instance in instances.values()
         }
         await _load_steps(runner, ids, closed, snapshots)
+        await _load_flows(runner, [snapshot for snapshot in snapshots.values() if snapshot.plan.has_flow])
         for row in await runner.fetch("waits_load", ids=ids):
             wait = read(Wait, row)
             snapshots[wait.instance_id].waits[wait.id] = wait
@@ -75,6 +76,19 @@ async def _load_steps(
             snapshot.failed = step
         if step.scope_id is not None and is_halted(snapshot.instance, step):
             snapshot.halted[step.scope_id] = step
+
+
+async def _load_flows(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
+    """Only instances whose graph has limits have keys."""
+    steps = {
+        step.id: step
+        for snapshot in snapshots
+        for step in (*snapshot.steps.values(), *snapshot.halted.values(), snapshot.failed)
+        if step is not None
+    }
+    if steps:
+        for row in await runner.fetch("flows_load", ids=sorted(steps)):
+            steps[row["id"]].flow = row["flow"]
 
 
 def is_halted(instance: Instance, step: StepRun) -> bool:

@@ -92,6 +92,19 @@ async def test_lists_go_over_all_pages(api: Api, korak: AsyncKorak) -> None:
     assert [each async for each in korak.list(status="failed")] == []
 
 
+async def test_an_instance_is_followed_to_its_end(korak: AsyncKorak) -> None:
+    await korak.publish(PURE)
+    run = (await korak.start("pure"))["instance"]["id"]
+    told = [(name, data) async for name, data in korak.follow(run)]
+    assert [data["seq"] for name, data in told if name == "event"] == [
+        event["seq"] async for event in korak.events(run)
+    ]
+    assert told[-1][0] == "end"
+    assert [data["seq"] async for name, data in korak.follow(run, after=2) if name == "event"][0] == 3
+    with pytest.raises(NotFound):
+        [each async for each in korak.follow("01J00000000000000000000000")]
+
+
 async def test_what_is_refused_is_raised_as_what_it_is(api: Api, korak: AsyncKorak, door: Any) -> None:
     await korak.publish(ORDER)
     with pytest.raises(NotFound) as missing:

@@ -11,13 +11,14 @@ from tests.support import twins
 
 def test_the_blocking_client_is_made_from_the_async_one() -> None:
     """DESIGN 7: one source. Where this fails: `python -m tests.support.twins`"""
-    assert twins.is_same(twins.make(twins.SOURCE.read_text()), twins.TWIN.read_text())
+    for source, twin in twins.list_pairs():
+        assert twins.is_same(twins.make(source.read_text()), twin.read_text())
 
 
 def test_nothing_async_is_left_in_it() -> None:
-    tree = ast.parse(twins.TWIN.read_text())
     kinds = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
-    assert [node for node in ast.walk(tree) if isinstance(node, kinds)] == []
+    for _, twin in twins.list_pairs():
+        assert [node for node in ast.walk(ast.parse(twin.read_text())) if isinstance(node, kinds)] == []
 
 
 def test_both_have_the_same_methods() -> None:

@@ -1,21 +1,16 @@
-"""The client. `blocking.py` is made from this module: `python -m tests.support.twins`."""
+"""The calls, by what they do. The blocking ones are made from this module: `python -m tests.support.twins`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self, Unpack, cast
+from typing import Any, Unpack, cast
 from urllib.parse import quote
-
-import httpx
-import orjson
-from ulid import ULID
 
 from korak.chains.builder import Chain
 from korak.chains.dispatching import DispatchOptions
-from korak.client import answering, problems
+from korak.client import answering
 from korak.client.answering import Verb
-from korak.client.finding import find_place
-from korak.client.pausing import rest_async
+from korak.client.asynchronous.linking import AsyncLink
 from korak.client.shapes import (
     Delivery,
     Emission,
@@ -27,24 +22,18 @@ from korak.client.shapes import (
     Step,
     Version,
 )
-from korak.clock import Clock
 from korak.errors import NotFound
 from korak.graphs.builder import GraphBuilder
-from korak.loop import Backoff
 from korak.model import ENDED, VersionStatus
 
-TIMEOUT = 10.0
-RETRIES = 6
-BACKOFF = Backoff(first=0.1, most=5.0)
 LOOK = 20.0
 """Seconds of one request that waits for an end."""
 
-PAGE = 200
 UNPUBLISHED = frozenset({"definition_not_found", "version_not_found"})
 """What a start of a version hears that nobody has published yet."""
 
 
-class AsyncKorak:
+class AsyncKorak(AsyncLink):
     """Korak's API. An async context manager; or call `close()` once you are done.
 
     Without `url` or `token` they are those of KORAK_CLIENT__URL and KORAK_CLIENT__TOKEN, else those that `korak dev`
@@ -56,36 +45,6 @@ class AsyncKorak:
     refused is raised as the Problem of `korak.errors` that it is (NotFound, Conflict, Invalid ...), with `code` and
     `issues`; Unreachable where nobody answers. An instance is named by its id.
     """
-
-    def __init__(
-        self,
-        url: str | None = None,
-        token: str | None = None,
-        *,
-        owner: str | None = None,
-        timeout: float = TIMEOUT,
-        retries: int = RETRIES,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        place = find_place(url, token)
-        headers = {"authorization": f"Bearer {place.token}"}
-        if owner is not None:
-            headers["korak-owner"] = owner
-        self.url: str = place.url
-        self._timeout = timeout
-        self._retries = retries
-        self._clock = Clock()
-        self._client = httpx.AsyncClient(base_url=place.url, headers=headers, transport=transport, trust_env=False)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
 
     async def start(
         self, definition: str, input: Mapping[str, Any] | None = None, **options: Unpack[StartOptions]
@@ -149,18 +108,26 @@ class AsyncKorak:
 
     async def list(self, limit: int | None = None, **options: Unpack[ListOptions]) -> AsyncIterator[Instance]:
         """Instances, the newest first; all of them, or `limit` at most."""
-        async for found in self._iterate("/v1/instances", limit, dict(options)):
+        async for found in self.iterate("/v1/instances", limit, dict(options)):
             yield found
 
     async def steps(self, instance: str) -> AsyncIterator[Step]:
         """The attempts of an instance, in the order in which they came to be."""
-        async for found in self._iterate(_get_path(instance, "steps"), None, {}):
+        async for found in self.iterate(_get_path(instance, "steps"), None, {}):
             yield found
 
     async def events(self, instance: str, *, after: int = 0) -> AsyncIterator[Event]:
         """The history of an instance, after the event of that number."""
-        async for found in self._iterate(_get_path(instance, "events"), None, {"after": after}):
+        async for found in self.iterate(_get_path(instance, "events"), None, {"after": after}):
             yield found
+
+    async def follow(self, instance: str, *, after: int = 0) -> AsyncIterator[tuple[str, Any]]:
+        """What happens in an instance, until it has ended: pairs of a name and what goes with it.
+
+        `event` is a line of its history (after the one of that number), `chunk` what a step streams, `end` the last.
+        """
+        async for sent in self.stream(_get_path(instance, "stream"), after):
+            yield sent.name, sent.data
 
     async def signal(
         self, instance: str, name: str, payload: Mapping[str, Any] | None = None, *, id: str | None = None
@@ -225,46 +192,6 @@ class AsyncKorak:
         """Try the step again that failed an instance."""
         return cast("Instance", await self.post(_get_path(instance, "retry")))
 
-    async def post(self, path: str, body: Any = None, *, key: str | None = None, wait: float = 0.0) -> Any:
-        """Any POST; `key` is its Idempotency-Key, one of its own if left out."""
-        headers = {"idempotency-key": key or f"korak-{ULID()}"}
-        return await self.call("POST", path, body={} if body is None else body, headers=headers, wait=wait)
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        params: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        wait: float = 0.0,
-    ) -> Any:
-        """Any request: the JSON that comes back. A body goes out as JSON; `wait` is the server's, in seconds."""
-        request = self._client.build_request(
-            method,
-            path,
-            content=None if body is None else orjson.dumps(body),
-            params={**(params or {}), **({"wait": f"{wait:g}"} if wait else {})},
-            headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
-            timeout=self._timeout + wait,
-        )
-        failures = 0
-        while True:
-            pause = 0.0
-            try:
-                response = await self._client.send(request)
-            except httpx.TransportError as error:
-                if failures >= self._retries:
-                    why = f"Nothing answers at {self.url} ({type(error).__name__}). Is Korak running?"
-                    raise problems.Unreachable("unavailable", why) from None
-            else:
-                if failures >= self._retries or not problems.passes(response):
-                    return problems.read(response)
-                pause = problems.get_pause(response)
-            failures += 1
-            await rest_async(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
-
     async def _publish(self, document: Mapping[str, Any], *, current: bool, only_newer: bool) -> Version:
         path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
         version = cast("Version", await self.post(path, {"graph": document}))
@@ -279,19 +206,6 @@ class AsyncKorak:
         signal, node = picked
         found = await self.get(instance)
         return await self.signal(found["id"], answering.pick(found, verb, signal=signal, node=node), data)
-
-    async def _iterate(self, path: str, limit: int | None, params: dict[str, Any]) -> AsyncIterator[Any]:
-        """What stands on the pages of a list."""
-        left = limit
-        while left is None or left > 0:
-            asked = {**params, "limit": PAGE if left is None else min(PAGE, left)}
-            page = await self.call("GET", path, params=asked)
-            for item in page["items"]:
-                yield item
-            if page["next"] is None:
-                return
-            left = None if left is None else left - len(page["items"])
-            params = {**params, "cursor": page["next"]}
 
 
 def _get_path(instance: str, below: str | None = None) -> str:

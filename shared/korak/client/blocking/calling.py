@@ -1,21 +1,16 @@
-"""The client that blocks. Made from `asynchronous.py`, never edited: `python -m tests.support.twins`."""
+"""Made from the async module of this name, never edited: `python -m tests.support.twins`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self, Unpack, cast
+from typing import Any, Unpack, cast
 from urllib.parse import quote
-
-import httpx
-import orjson
-from ulid import ULID
 
 from korak.chains.builder import Chain
 from korak.chains.dispatching import DispatchOptions
-from korak.client import answering, problems
+from korak.client import answering
 from korak.client.answering import Verb
-from korak.client.finding import find_place
-from korak.client.pausing import rest
+from korak.client.blocking.linking import Link
 from korak.client.shapes import (
     Delivery,
     Emission,
@@ -27,24 +22,18 @@ from korak.client.shapes import (
     Step,
     Version,
 )
-from korak.clock import Clock
 from korak.errors import NotFound
 from korak.graphs.builder import GraphBuilder
-from korak.loop import Backoff
 from korak.model import ENDED, VersionStatus
 
-TIMEOUT = 10.0
-RETRIES = 6
-BACKOFF = Backoff(first=0.1, most=5.0)
 LOOK = 20.0
 """Seconds of one request that waits for an end."""
 
-PAGE = 200
 UNPUBLISHED = frozenset({"definition_not_found", "version_not_found"})
 """What a start of a version hears that nobody has published yet."""
 
 
-class Korak:
+class Korak(Link):
     """Korak's API. A context manager; or call `close()` once you are done.
 
     Without `url` or `token` they are those of KORAK_CLIENT__URL and KORAK_CLIENT__TOKEN, else those that `korak dev`
@@ -56,36 +45,6 @@ class Korak:
     refused is raised as the Problem of `korak.errors` that it is (NotFound, Conflict, Invalid ...), with `code` and
     `issues`; Unreachable where nobody answers. An instance is named by its id.
     """
-
-    def __init__(
-        self,
-        url: str | None = None,
-        token: str | None = None,
-        *,
-        owner: str | None = None,
-        timeout: float = TIMEOUT,
-        retries: int = RETRIES,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        place = find_place(url, token)
-        headers = {"authorization": f"Bearer {place.token}"}
-        if owner is not None:
-            headers["korak-owner"] = owner
-        self.url: str = place.url
-        self._timeout = timeout
-        self._retries = retries
-        self._clock = Clock()
-        self._client = httpx.Client(base_url=place.url, headers=headers, transport=transport, trust_env=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def start(
         self, definition: str, input: Mapping[str, Any] | None = None, **options: Unpack[StartOptions]
@@ -149,18 +108,26 @@ class Korak:
 
     def list(self, limit: int | None = None, **options: Unpack[ListOptions]) -> Iterator[Instance]:
         """Instances, the newest first; all of them, or `limit` at most."""
-        for found in self._iterate("/v1/instances", limit, dict(options)):
+        for found in self.iterate("/v1/instances", limit, dict(options)):
             yield found
 
     def steps(self, instance: str) -> Iterator[Step]:
         """The attempts of an instance, in the order in which they came to be."""
-        for found in self._iterate(_get_path(instance, "steps"), None, {}):
+        for found in self.iterate(_get_path(instance, "steps"), None, {}):
             yield found
 
     def events(self, instance: str, *, after: int = 0) -> Iterator[Event]:
         """The history of an instance, after the event of that number."""
-        for found in self._iterate(_get_path(instance, "events"), None, {"after": after}):
+        for found in self.iterate(_get_path(instance, "events"), None, {"after": after}):
             yield found
+
+    def follow(self, instance: str, *, after: int = 0) -> Iterator[tuple[str, Any]]:
+        """What happens in an instance, until it has ended: pairs of a name and what goes with it.
+
+        `event` is a line of its history (after the one of that number), `chunk` what a step streams, `end` the last.
+        """
+        for sent in self.stream(_get_path(instance, "stream"), after):
+            yield sent.name, sent.data
 
     def signal(
         self, instance: str, name: str, payload: Mapping[str, Any] | None = None, *, id: str | None = None
@@ -225,46 +192,6 @@ class Korak:
         """Try the step again that failed an instance."""
         return cast("Instance", self.post(_get_path(instance, "retry")))
 
-    def post(self, path: str, body: Any = None, *, key: str | None = None, wait: float = 0.0) -> Any:
-        """Any POST; `key` is its Idempotency-Key, one of its own if left out."""
-        headers = {"idempotency-key": key or f"korak-{ULID()}"}
-        return self.call("POST", path, body={} if body is None else body, headers=headers, wait=wait)
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        params: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        wait: float = 0.0,
-    ) -> Any:
-        """Any request: the JSON that comes back. A body goes out as JSON; `wait` is the server's, in seconds."""
-        request = self._client.build_request(
-            method,
-            path,
-            content=None if body is None else orjson.dumps(body),
-            params={**(params or {}), **({"wait": f"{wait:g}"} if wait else {})},
-            headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
-            timeout=self._timeout + wait,
-        )
-        failures = 0
-        while True:
-            pause = 0.0
-            try:
-                response = self._client.send(request)
-            except httpx.TransportError as error:
-                if failures >= self._retries:
-                    why = f"Nothing answers at {self.url} ({type(error).__name__}). Is Korak running?"
-                    raise problems.Unreachable("unavailable", why) from None
-            else:
-                if failures >= self._retries or not problems.passes(response):
-                    return problems.read(response)
-                pause = problems.get_pause(response)
-            failures += 1
-            rest(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
-
     def _publish(self, document: Mapping[str, Any], *, current: bool, only_newer: bool) -> Version:
         path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
         version = cast("Version", self.post(path, {"graph": document}))
@@ -279,19 +206,6 @@ class Korak:
         signal, node = picked
         found = self.get(instance)
         return self.signal(found["id"], answering.pick(found, verb, signal=signal, node=node), data)
-
-    def _iterate(self, path: str, limit: int | None, params: dict[str, Any]) -> Iterator[Any]:
-        """What stands on the pages of a list."""
-        left = limit
-        while left is None or left > 0:
-            asked = {**params, "limit": PAGE if left is None else min(PAGE, left)}
-            page = self.call("GET", path, params=asked)
-            for item in page["items"]:
-                yield item
-            if page["next"] is None:
-                return
-            left = None if left is None else left - len(page["items"])
-            params = {**params, "cursor": page["next"]}
 
 
 def _get_path(instance: str, below: str | None = None) -> str:
