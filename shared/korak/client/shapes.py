@@ -82,6 +82,7 @@ class Instance(TypedDict):
     ended_at: str | None
     deadline_at: str | None
     budget: dict[str, Any]
+    artifacts: dict[str, Any]
     actions: dict[str, Any]
 
 
@@ -139,6 +140,8 @@ class Step(TypedDict):
     input: Any
     output: Any
     error: dict[str, Any] | None
+    progress: Any
+    heartbeat_at: str | None
     idempotency_key: str
     queue: str
     created_at: str

@@ -96,11 +96,12 @@ async def test_an_instance_is_followed_to_its_end(korak: AsyncKorak) -> None:
     await korak.publish(PURE)
     run = (await korak.start("pure"))["instance"]["id"]
     told = [(name, data) async for name, data in korak.follow(run)]
-    assert [data["seq"] for name, data in told if name == "event"] == [
+    assert [data["seq"] for name, data in told if name == "history"] == [
         event["seq"] async for event in korak.events(run)
     ]
     assert told[-1][0] == "end"
-    assert [data["seq"] async for name, data in korak.follow(run, after=2) if name == "event"][0] == 3
+    rest = [data["seq"] async for name, data in korak.follow(run, after=2) if name == "history"]
+    assert rest[0] == 3
     with pytest.raises(NotFound):
         [each async for each in korak.follow("01J00000000000000000000000")]
 

@@ -23,7 +23,7 @@ def test_nothing_async_is_left_in_it() -> None:
 
 def test_both_have_the_same_methods() -> None:
     def list_methods(face: type) -> set[str]:
-        return {name for name in vars(face) if not name.startswith("_")}
+        return {name for name in dir(face) if not name.startswith("_")}
 
     assert list_methods(AsyncKorak) == list_methods(Korak)
     wanted = {"start", "dispatch", "publish", "get", "wait", "list", "steps", "events", "signal", "emit", "close"}

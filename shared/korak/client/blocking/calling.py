@@ -124,7 +124,7 @@ class Korak(Link):
     def follow(self, instance: str, *, after: int = 0) -> Iterator[tuple[str, Any]]:
         """What happens in an instance, until it has ended: pairs of a name and what goes with it.
 
-        `event` is a line of its history (after the one of that number), `chunk` what a step streams, `end` the last.
+        `history` is a line of it (after the one of that number), `chunk` what a step streams, `end` the last.
         """
         for sent in self.stream(_get_path(instance, "stream"), after):
             yield sent.name, sent.data
