@@ -61,6 +61,8 @@ MESSAGES: dict[str, str] = {
     "instance_ended": "This instance has ended: it is {status}.",
     "unknown_signal": "The workflow waits nowhere for a signal {name}.",
     "start_rate_exceeded": "More than {limit} starts a minute: limits.max_starts_per_minute is {limit}.",
+    "id_in_use": "The id {id} has an open run: {instance}.",
+    "id_used": "The id {id} was used by the run {instance}, which is {status}.",
     "idempotency_key_reused": "This Idempotency-Key was used with another body.",
     "missing_triggering_user": "The workflow acts on behalf of its starter, and the start names no user.",
     "unauthenticated": "Send a bearer token that this server knows.",

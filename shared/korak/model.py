@@ -151,6 +151,13 @@ class DeliveryKind(StrEnum):
     DECISION = "decision"
 
 
+class InboxKind(StrEnum):
+    """What a row of the inbox asks for."""
+
+    START = "start"
+    EMIT = "emit"
+
+
 class SignalKind(StrEnum):
     """What a resumed step is told about the thing that woke it."""
 
@@ -196,6 +203,22 @@ class TriggerKind(StrEnum):
     WEBHOOK = "webhook"
     WORKFLOW = "workflow"
     ESCALATION = "escalation"
+
+
+class OnOpen(StrEnum):
+    """What a start does whose id has an open run."""
+
+    FAIL = "fail"
+    USE_EXISTING = "use_existing"
+    CANCEL_EXISTING = "cancel_existing"
+
+
+class OnClosed(StrEnum):
+    """What a start does whose id has no open run, but has had one. A run that was cancelled counts as failed."""
+
+    ALLOW = "allow"
+    ALLOW_IF_FAILED = "allow_if_failed"
+    REFUSE = "refuse"
 
 
 class ActorMode(StrEnum):

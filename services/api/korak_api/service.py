@@ -89,6 +89,7 @@ async def connect(
         health=ground.health,
         credentials=credentials or Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
+        opener=starts.opener,
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),

@@ -26,6 +26,7 @@ class Report:
     deadlines: int = 0
     released: int = 0
     matched: int = 0
+    inbox: int = 0
     expired: int = 0
     errors: int = 0
     interrupted: int = 0

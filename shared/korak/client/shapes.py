@@ -95,10 +95,15 @@ class Started(TypedDict):
 
 
 class Delivery(TypedDict):
-    """What became of a signal: it was delivered to a wait, or is kept for one that comes."""
+    """What became of a signal: it was delivered to a wait, or is kept for one that comes.
+
+    Where it might start a run: the `instance` that it is in, and whether that was `created`.
+    """
 
     delivered: bool
     buffered: bool
+    instance: NotRequired[str]
+    created: NotRequired[bool]
 
 
 class Emission(TypedDict):
@@ -174,6 +179,7 @@ class StartOptions(DispatchOptions, total=False):
 class ListOptions(TypedDict, total=False):
     """Which instances are listed; what isn't given lets all pass. Times are ISO 8601."""
 
+    id: Sequence[str] | str
     status: Sequence[str] | str
     definition: Sequence[str] | str
     label: Sequence[str] | str

@@ -159,3 +159,16 @@ async def test_a_key_starts_once(korak: AsyncKorak) -> None:
     again = await korak.start("pure", {"a": 2}, idempotency_key="K")
     assert (again["created"], again["instance"]["id"]) == (False, first["instance"]["id"])
     assert again["input_differs"]
+
+
+async def test_an_id_of_one_s_own_finds_the_run_that_is_open(korak: AsyncKorak) -> None:
+    await korak.publish(line("both", node("a", "wait", signal="go")))
+    first = await korak.start("both", id="order-1", on_open="use_existing")
+    again = await korak.start("both", id="order-1", on_open="use_existing")
+    assert (first["created"], again["created"]) == (True, False)
+    assert (await korak.get("both~order-1"))["id"] == first["instance"]["id"]
+    with pytest.raises(Conflict):
+        await korak.start("both", id="order-1")
+    sent = await korak.signal("both~order-2", "go", start={})
+    assert sent["created"]
+    assert (await korak.wait("both~order-2", timeout=10))["status"] == "completed"

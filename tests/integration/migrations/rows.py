@@ -98,6 +98,7 @@ LEGAL: dict[str, Row] = {
         "code": "exception",
         "created_at": AT,
     },
+    "workflow_inbox": {"kind": "start", "name": "order"},
     "workflow_chunks": {
         "instance_id": SEED,
         "execution_id": ULID,

@@ -43,7 +43,8 @@ class AsyncKorak(AsyncLink):
     Where the connection fails or the server can't answer now, a call is repeated `retries` times, with growing pauses.
     Whatever changes something goes out with an Idempotency-Key, the same for every repeat, so it happens once. What is
     refused is raised as the Problem of `korak.errors` that it is (NotFound, Conflict, Invalid ...), with `code` and
-    `issues`; Unreachable where nobody answers. An instance is named by its id.
+    `issues`; Unreachable where nobody answers. An instance is named by its id, or by
+    `{definition}~{id}`, with the id that it was started with, for the newest of that id.
     """
 
     async def start(
@@ -55,8 +56,10 @@ class AsyncKorak(AsyncLink):
         body = {name: value for name, value in body.items() if name not in ("wait", "idempotency_key")}
         path = f"/v1/definitions/{quote(definition)}/start"
         started = cast("Started", await self.post(path, {"input": input or {}, **body}, key=key, wait=wait))
+        if key is not None or "id" in body or "created" not in started:
+            return started
         # A key of this call's own has started nothing before: a repeat found what its first sending made.
-        return started if key is not None or "created" not in started else {**started, "created": True}
+        return {**started, "created": True}
 
     async def dispatch(
         self, chain: Chain, payload: Mapping[str, Any] | None = None, **options: Unpack[DispatchOptions]
@@ -130,10 +133,20 @@ class AsyncKorak(AsyncLink):
             yield sent.name, sent.data
 
     async def signal(
-        self, instance: str, name: str, payload: Mapping[str, Any] | None = None, *, id: str | None = None
+        self,
+        instance: str,
+        name: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+        start: Mapping[str, Any] | None = None,
     ) -> Delivery:
-        """Send a signal to an instance. `id` is its own: a signal that is sent twice with one counts once."""
-        body = {"name": name, "payload": payload or {}, **({} if id is None else {"id": id})}
+        """Send a signal to an instance. `id` is its own: a signal that is sent twice with one counts once.
+
+        To `{definition}~{id}`, with `start`, it starts a run first where none of that id is open.
+        """
+        extras = {member: value for member, value in (("id", id), ("start", start)) if value is not None}
+        body = {"name": name, "payload": payload or {}, **extras}
         return cast("Delivery", await self.post(_get_path(instance, "signal"), body))
 
     async def emit(
