@@ -98,24 +98,6 @@ class Dispatched:
             return _dispatch(chain, payload, options)
         return client.dispatch(chain, payload, **options)
 
-    @property
-    def children(self) -> Sequence[Chain]:
-        """The chains whose runs its own start; they are published before it."""
-        return ()
-
-    def list_family(self) -> list[Chain]:
-        """The chains below it, each once and after those below itself, and then the chain."""
-        found: dict[int, Chain] = {}
-
-        def visit(chain: Chain) -> None:
-            for child in chain.children:
-                if id(child) not in found:
-                    visit(child)
-            found[id(chain)] = chain
-
-        visit(cast("Chain", self))
-        return list(found.values())
-
     def prepare(self, payload: Mapping[str, Any] | None, options: DispatchOptions) -> DispatchOptions:
         """The options with the chain's own key where they name none. Raises Invalid for a payload that is no state."""
         if payload is not None and not isinstance(payload, Mapping):

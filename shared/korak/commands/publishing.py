@@ -13,6 +13,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from korak.chains import Chain
 from korak.commands.calling import Caller, Refusal, open_caller, refusing
 from korak.commands.screen import get_screen
 from korak.graphs.document import SCHEMA
@@ -87,17 +88,19 @@ def publish_file(caller: Caller, file: Path) -> Published:
 
 def publish_document(caller: Caller, file: Path, document: dict[str, Any]) -> Published:
     """The same for a document. Raises Refusal."""
-    result, version = put_document(caller, document)
+    result, version = put_graph(caller, document)
     return Published(file, result, document["key"], version)
 
 
-def put_document(caller: Caller, document: Mapping[str, Any], *, only_newer: bool = False) -> tuple[Result, int | None]:
-    """Make a document the current version, and its number. Raises Refusal; one for an older version where asked so."""
+def put_graph(
+    caller: Caller, graph: Chain | Mapping[str, Any], *, only_newer: bool = False
+) -> tuple[Result, int | None]:
+    """Make a graph the current version, and its number. Raises Refusal; one for an older version where asked so."""
     with refusing():
-        version = caller.korak.publish(document, current=False)
+        version = caller.korak.publish(graph, current=False)
         if version["status"] == VersionStatus.PUBLISHED:
             return Result.UNCHANGED, version["number"]
-        version = caller.korak.publish(document, only_newer=only_newer)
+        version = caller.korak.publish(graph, only_newer=only_newer)
     return Result.PUBLISHED, version["number"]
 
 

@@ -71,14 +71,9 @@ def load(modules: Sequence[str]) -> list[Loaded]:
 def sync_chains(caller: Caller, loaded: Sequence[Loaded], *, force: bool = False) -> list[Synced]:
     """Make each chain the current version of its definition; one that is older than that only under `force`.
 
-    The chains that a chain starts go first, those too that stand in no module by themselves.
+    The chains that it starts are published before it; a run of it starts those very versions.
     """
-    synced: dict[str, Synced] = {}
-    for each in loaded:
-        for chain in each.chain.list_family():
-            if chain.key not in synced:
-                synced[chain.key] = _sync(caller, Loaded(chain, each.module), force=force)
-    return list(synced.values())
+    return [_sync(caller, each, force=force) for each in loaded]
 
 
 def draw(found: Sequence[Synced]) -> RenderableType:
@@ -89,7 +84,7 @@ def draw(found: Sequence[Synced]) -> RenderableType:
 def _sync(caller: Caller, loaded: Loaded, *, force: bool) -> Synced:
     module, key = loaded.module.__name__, loaded.chain.key
     try:
-        result, version = publishing.put_document(caller, loaded.chain.document(), only_newer=not force)
+        result, version = publishing.put_graph(caller, loaded.chain, only_newer=not force)
     except Refusal as refusal:
         if refusal.code == OLDER:
             return Synced(module, key, Result.REFUSED, lines=_tell_older(refusal))

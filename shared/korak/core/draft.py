@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant, Leavings
+from korak.core.changes import Changes, Grant, Leavings, Outward
 from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
@@ -32,6 +32,7 @@ class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
     leavings: Leavings | None = None
+    outward: Outward | None = None
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
@@ -335,6 +336,12 @@ class Draft:
         scope.error = error if isinstance(error, dict) else None
         self.ended_scopes.append(scope_id)
 
+    def reach(self) -> Outward:
+        """What this decision is to other runs."""
+        if self.outward is None:
+            self.outward = Outward()
+        return self.outward
+
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
         instance, before = self.instance, self.snapshot.instance
@@ -358,6 +365,7 @@ class Draft:
             failures=self._failures,
             leavings=self.leavings,
             transitions=self._transitions,
+            outward=self.outward,
             demands=self.needs.demands,
             parkings=self.needs.parkings,
             freed=self._list_freed() if self.plan.has_flow else [],

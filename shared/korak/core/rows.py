@@ -100,6 +100,14 @@ class Instance:
 
 
 @dataclass(eq=False)
+class Child(Instance):
+    """A run that another one starts, as it is inserted: nothing that is decided later reads whose it is."""
+
+    parent_instance_id: int = 0
+    parent_step_run_id: int = 0
+
+
+@dataclass(eq=False)
 class StepRun:
     """One attempt of one visit of a node. A negative `id` is the draft's own, until the store has given it one."""
 

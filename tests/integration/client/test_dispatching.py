@@ -108,25 +108,18 @@ async def test_a_settings_client_is_used_where_none_is_given(monkeypatch: pytest
         await build("x").dispatch({"_x": 1})
 
 
-class Parent(Chain):
-    """A chain with others below it, as far as publishing sees them."""
-
-    below: tuple[Chain, ...] = ()
-
-    @property
-    def children(self) -> tuple[Chain, ...]:
-        """Those."""
-        return self.below
-
-
-async def test_what_a_chain_starts_is_published_before_it(api: Api, korak: AsyncKorak) -> None:
-    """A child first, each once, however many start it"""
+async def test_the_chains_that_a_chain_starts_are_published_before_it(api: Api, korak: AsyncKorak) -> None:
+    """A run starts the very versions that its code had, whichever are current"""
     leaf = chain("leaf").wait_for_signal("a")
-    middle, top = Parent("middle"), Parent("top")
-    middle.below, top.below = (leaf,), (leaf, middle)
-    middle.wait_for_signal("b")
-    top.wait_for_signal("c")
-    assert [each.key for each in top.list_family()] == ["leaf", "middle", "top"]
-    assert (await korak.publish(top))["definition"] == "top"
-    rows = await api.fetch("select key from workflow_definitions where current_version_id is not null order by id")
-    assert [row["key"] for row in rows] == ["leaf", "middle", "top"]
+    top = chain("top").run_workflow("leaf", leaf).run_workflow("middle", chain("middle").run_workflow("leaf", leaf))
+    run = await korak.get(await top.dispatch({"a": 1}, client=korak))
+    assert run["definition_hash"] == top.checksum
+    rows = await api.fetch("select key, current_version_id from workflow_definitions order by id")
+    assert [(row["key"], row["current_version_id"]) for row in rows] == [
+        ("leaf", None),
+        ("middle", None),
+        ("top", None),
+    ]
+    assert (await korak.publish(top))["status"] == "published"
+    [current] = await api.fetch("select key from workflow_definitions where current_version_id is not null")
+    assert current["key"] == "top"

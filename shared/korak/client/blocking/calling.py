@@ -85,12 +85,10 @@ class Korak(Link):
         """The version that a graph is, which becomes the current one; published before, it is found by its checksum.
 
         `only_newer` refuses one that is older than the current one: Conflict("version_older"). The chains that a chain
-        starts go first.
+        starts are published before it, and don't become current by that.
         """
-        if isinstance(graph, Chain):
-            *below, graph = graph.list_family()
-            for child in below:
-                self._publish(child.document(), current=current, only_newer=only_newer)
+        for child in graph.children if isinstance(graph, Chain) else ():
+            self._publish(child.document(), current=False, only_newer=False)
         document = graph if isinstance(graph, Mapping) else graph.document()
         return self._publish(document, current=current, only_newer=only_newer)
 
