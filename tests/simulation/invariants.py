@@ -24,6 +24,7 @@ from korak.model import (
     WaitKind,
     WaitStatus,
 )
+from tests.simulation.undoing import check_undoing, check_view
 from tests.support.memory import Family, Memory
 
 SKEW = timedelta(seconds=1)
@@ -61,6 +62,7 @@ def check_after(memory: Memory, changes: Changes) -> None:
     assert _read(after.steps) == _read(stands.steps)
     assert _read(after.waits) == _read(stands.waits)
     assert _read_running(after) == _read_running(stands)
+    check_view(changes, stands)
 
 
 def _read(rows: Mapping[int, StepRun | Wait]) -> list[JsonObject]:
@@ -87,6 +89,7 @@ def check_family(memory: Memory, family: Family) -> None:
     _check_state(memory, family)
     _check_deliveries(family)
     _check_waits(family)
+    check_undoing(memory, family)
 
 
 def _check_history(family: Family) -> None:

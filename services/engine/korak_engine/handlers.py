@@ -149,7 +149,7 @@ class Handlers:
         work, kind = attempt.work, attempt.kind
         work.deadline = self._get_deadline(work)
         view = self._make_view(attempt)
-        if kind.has_side_effects and work.step.role is StepRole.STEP:
+        if kind.has_side_effects and work.step.role is not StepRole.CANCEL:
             await authorize(self._means.authorizer, work, kind.ability_for(view))
         match attempt.place:
             case "async":

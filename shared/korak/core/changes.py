@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
 from korak.model import Json
 
@@ -40,6 +40,8 @@ class Changes:
     """Attempts of containers whose open scopes are cancelled, be they in the snapshot or not."""
     adopted_scopes: list[tuple[int, int]] = field(default_factory=list)
     """Attempts of failed containers, each with the one that its scopes belong to from now on, the unfinished anew."""
+    compensations: list[Compensation] = field(default_factory=list)
+    new_compensations: list[Compensation] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

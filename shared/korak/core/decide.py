@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, walking
+from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, undoing, walking
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import (
@@ -39,6 +39,7 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
         delivering.obey(draft)
     _answer(draft, fact)
     containers.proceed(draft)
+    undoing.proceed(draft)
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     return draft.finish()

@@ -10,6 +10,7 @@ from korak.core.changes import Changes, Grant
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
+from korak.core.stack import Stack
 from korak.graphs.plans import Plan, PlannedNode
 from korak.model import (
     DeliveryKind,
@@ -38,6 +39,7 @@ class Draft:
         self.steps: dict[int, StepRun] = dict(snapshot.steps)
         self.waits: dict[int, Wait] = dict(snapshot.waits)
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
+        self.stack: Stack = Stack(snapshot.compensations)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
         self.walked = 0
@@ -126,7 +128,7 @@ class Draft:
         if like is not None:
             step.attempt = like.attempt + 1
             step.retry_of = like.ulid
-            step.execution_id = like.execution_id
+            step.execution_id, step.idempotency_key = like.execution_id, like.idempotency_key
             step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
         if step.scope_id in self.scopes.rows:
@@ -327,6 +329,8 @@ class Draft:
             new_scopes=self.scopes.added,
             closed_scopes=self.scopes.closed,
             adopted_scopes=self.scopes.adopted,
+            compensations=list(self.stack.edited.values()),
+            new_compensations=self.stack.added,
             deliveries=list(self._edited_deliveries.values()),
             new_deliveries=self._new_deliveries,
             events=self._events,
@@ -343,6 +347,7 @@ class Draft:
         changes.after = Snapshot(
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
+        changes.after.compensations = self.stack.rows
         return changes
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from korak.model import (
     ActorMode,
     ClosedReason,
+    CompensationStatus,
     DeliveryKind,
     EventType,
     FailureCategory,
@@ -193,6 +194,27 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Compensation:
+    """What undoes one completed visit: pushed with its record, at the number of the event that tells of it.
+
+    `state` is what the visit left, `input` the config that was resolved from it; `error` why it couldn't be. Both are
+    read for the one that runs alone.
+    """
+
+    instance_id: int
+    seq: int
+    step_run_id: int
+    node_id: str
+    visit: int
+    created_at: datetime
+    scope_id: int | None = None
+    status: CompensationStatus | None = None
+    input: Json = None
+    state: JsonObject | None = None
+    error: JsonObject | None = None
 
 
 @dataclass(eq=False)

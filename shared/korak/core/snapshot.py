@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
 from korak.model import Json, JsonObject
@@ -75,7 +75,8 @@ class Snapshot:
     be merged. `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may
     take.
     `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
-    `cancelled` are attempts that were closed as they ran.
+    `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is kept, and the one that
+    runs (`korak.core.stack`).
     """
 
     instance: Instance
@@ -90,3 +91,4 @@ class Snapshot:
     failed: StepRun | None = None
     halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)
+    compensations: dict[int, Compensation] = field(default_factory=dict)

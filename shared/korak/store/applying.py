@@ -37,6 +37,8 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
+        or changes.new_compensations
+        or changes.compensations
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
         for changes in batch
@@ -138,6 +140,7 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     if edited:
         await runner.fetch("steps_change", step=edited)
     await _write_scopes(runner, batch)
+    await _write_compensations(runner, batch)
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
     if new_waits:
@@ -162,6 +165,13 @@ async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
     closed = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.closed_scopes]
     if closed:
         await runner.fetch("scopes_close", closed=closed)
+
+
+async def _write_compensations(runner: Runner, batch: Sequence[Changes]) -> None:
+    name, rows = "compensations_keep", [row for changes in batch for row in changes.new_compensations]
+    await _write(runner, name, "compensation", rows)
+    name, rows = "compensations_change", [row for changes in batch for row in changes.compensations]
+    await _write(runner, name, "compensation", rows)
 
 
 async def _write(runner: Runner, name: str, group: str, rows: Sequence[Any]) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from korak.core.counters import AHEAD, PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
-from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
+from korak.graphs.hooks import ON_DEADLINE
+from korak.model import ClosedReason, InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -50,6 +51,7 @@ class Loader:
             delivery = read(Delivery, row)
             snapshots[delivery.instance_id].deliveries.append(delivery)
         await _load_scopes(runner, ids, snapshots)
+        await _load_compensations(runner, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
         return snapshots
@@ -71,10 +73,17 @@ async def _load_steps(
             snapshot.steps[step.id] = step
         elif step.status is StepStatus.CANCELLED:
             snapshot.cancelled[step.id] = step
-        elif step.status is StepStatus.FAILED and step.scope_id is None and _is_newer(step, snapshot.failed):
+        if has_ended(snapshot.instance, step) and _is_newer(step, snapshot.failed):
             snapshot.failed = step
         if step.scope_id is not None and is_halted(snapshot.instance, step):
             snapshot.halted[step.scope_id] = step
+
+
+def has_ended(instance: Instance, step: StepRun) -> bool:
+    """Whether a failed run may have ended at this attempt: it has failed, or it stood there as the time was over."""
+    is_out_of_time = instance.closed_reason is ClosedReason.DEADLINE and step.node_id == instance.failed_node_id
+    is_it = step.status is StepStatus.FAILED or (step.status is StepStatus.CANCELLED and is_out_of_time)
+    return is_it and step.role is StepRole.STEP and step.scope_id is None and step.outcome is None
 
 
 def is_halted(instance: Instance, step: StepRun) -> bool:
@@ -96,6 +105,14 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
         snapshots[scope.instance_id].scopes[scope.id] = scope
 
 
+async def _load_compensations(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:
+    """Only instances whose graph has compensations have any."""
+    ids = [instance_id for instance_id, snapshot in snapshots.items() if snapshot.plan.has_compensations]
+    for row in await runner.fetch("compensations_load", ids=ids) if ids else ():
+        compensation = read(Compensation, row)
+        snapshots[compensation.instance_id].compensations[compensation.seq] = compensation
+
+
 def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
     counters = Counters.from_json(step.counters or {})
     is_whole = counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each"
@@ -113,10 +130,12 @@ def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:
 
 def _list_outermost(snapshots: Mapping[int, Snapshot], ids: Iterable[int]) -> list[tuple[int, str]]:
     return [
-        (instance_id, node.id)
+        (instance_id, name)
         for instance_id in ids
-        for node in snapshots[instance_id].plan.nodes.values()
-        if node.container is None
+        for name in (
+            *(node.id for node in snapshots[instance_id].plan.nodes.values() if node.container is None),
+            *([ON_DEADLINE] if snapshots[instance_id].plan.settings.on_deadline else []),
+        )
     ]
 
 

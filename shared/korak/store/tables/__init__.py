@@ -5,7 +5,13 @@ from __future__ import annotations
 from korak.store.tables.definitions import workflow_definitions, workflow_versions
 from korak.store.tables.deliveries import event_shapes, workflow_emits, workflow_signals
 from korak.store.tables.fleet import engines, queues
-from korak.store.tables.instances import workflow_events, workflow_failures, workflow_instances, workflow_scopes
+from korak.store.tables.instances import (
+    workflow_compensations,
+    workflow_events,
+    workflow_failures,
+    workflow_instances,
+    workflow_scopes,
+)
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
 from korak.store.tables.metadata import metadata
 from korak.store.tables.steps import workflow_step_runs, workflow_waits
@@ -18,6 +24,7 @@ __all__ = [
     "metadata",
     "queues",
     "tokens",
+    "workflow_compensations",
     "workflow_definitions",
     "workflow_emits",
     "workflow_events",
