@@ -15,7 +15,7 @@ from korak.core.changes import Changes
 from korak.core.facts import CancelAsked, Claimed, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
 from korak.core.opening import Opening, Owner, Version
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant, Policy
+from korak.core.snapshot import Claimant, Policy, Snapshot
 from korak.errors import KorakError
 from korak.graphs.plans import build, freeze
 from korak.model import Json, JsonObject
@@ -75,6 +75,7 @@ class Flows:
     policy: Policy
     starter: Starter
     transactor: Transactor
+    loader: Loader
 
     async def publish(self, document: JsonObject, *, key: str = "flow") -> Version:
         """A definition with this one version."""
@@ -162,6 +163,12 @@ class Flows:
         assert step.claim_token is not None
         return await self.answer(step.instance_id, Finished(step.id, step.claim_token, result), now, step=step.id)
 
+    async def load(self, instance_id: int) -> Snapshot:
+        """What a decision would look at now."""
+        async with self.database.transaction() as connection:
+            loaded = await self.loader.load(Session(connection), [instance_id], NOW)
+        return loaded[instance_id]
+
     async def get(self, query: str, *given: Any) -> Any:
         """One value."""
         async with self.database.acquire() as connection:
@@ -191,8 +198,9 @@ async def open_flows(url: str, *, schema: str = "korak", policy: Policy | None =
     policy = policy or Policy()
     ids = Ids()
     async with Database(url, schema, name="flows") as database:
-        transactor = Transactor(Hot(database), Loader(Plans(), policy), ids, Leaving())
-        yield Flows(database, policy, Starter(policy, ids, timedelta(days=30)), transactor)
+        loader = Loader(Plans(), policy)
+        transactor = Transactor(Hot(database), loader, ids, Leaving())
+        yield Flows(database, policy, Starter(policy, ids, timedelta(days=30)), transactor, loader)
 
 
 class Leaving:

@@ -52,6 +52,7 @@ def show_step(step: StepRun, *, branch: str | None = None, sees_failures: bool) 
         "type_version": step.type_version,
         "branch": branch,
         "role": step.role,
+        "order": step.hook_order,
         "visit": step.visit,
         "attempt": step.attempt,
         "retry": _show_retry(step),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
@@ -17,6 +17,7 @@ from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
+from korak.store.tables import workflow_compensations as compensations
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -31,6 +32,15 @@ PAUSED = "paused"
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an instance's graph says of undoing, and its compensations, counted by status."""
+
+    on_failure: bool = False
+    has_on_cancel: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,7 @@ class View:
     business_id: str | None = None
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    undoing: Undoing = field(default_factory=Undoing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,14 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_tally = (
+    select(compensations.c.status, func.count().label("count"))
+    .where(compensations.c.instance_id == instances.c.id)
+    .group_by(compensations.c.status)
+    .correlate(instances)
+    .subquery()
+)
+_counts = select(func.jsonb_object_agg(_tally.c.status, _tally.c.count)).scalar_subquery()
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
@@ -82,6 +101,9 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        versions.c.settings["compensate_on_failure"].label("compensates_on_failure"),
+        versions.c.settings["on_cancel"].is_not(None).label("has_on_cancel"),
+        _counts.label("compensations"),
     )
     .join(definitions, definitions.c.id == instances.c.definition_id)
     .join(versions, versions.c.id == instances.c.version_id)
@@ -214,6 +236,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             run=row["run_number"],
             business_id=row["business_id"],
             is_final=bool(row["is_final"]),
+            undoing=Undoing(bool(row["compensates_on_failure"]), row["has_on_cancel"], row["compensations"] or {}),
         )
         for row in rows
     ]

@@ -99,6 +99,8 @@ ILLEGAL = [
     Illegal("wemit_source_unique", "workflow_emits", {}, {}),
     Illegal("wshape_unique", "event_shapes", {}, {}),
     Illegal("wevent_seq_unique", "workflow_events", {}, {}),
+    Illegal("wcomp_seq_unique", "workflow_compensations", {}, {}),
+    Illegal("wcomp_status_check", "workflow_compensations", {"status": "undone"}),
     Illegal("wfail_source_check", "workflow_failures", {"source": "engine"}),
     Illegal("wfail_propagation_check", "workflow_failures", {"propagation": "up"}),
     Illegal("widem_definition_fk", "workflow_idempotency_keys", {"definition_id": 404}),
