@@ -12,7 +12,7 @@ from typing import Any
 from ulid import ULID
 
 from korak.core.changes import Changes
-from korak.core.facts import CancelAsked, Claimed, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
+from korak.core.facts import CancelAsked, Claimed, Delivered, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
 from korak.core.opening import Opening, Owner, Version
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant, Policy, Snapshot
@@ -153,6 +153,10 @@ class Flows:
     async def resume(self, instance_id: int, now: datetime) -> None:
         """Let it go on."""
         await self.answer(instance_id, ResumeAsked(), now)
+
+    async def obey(self, instance_id: int, now: datetime) -> None:
+        """Carry out what lies there for the run."""
+        await self.answer(instance_id, Delivered(), now)
 
     async def cancel(self, instance_id: int, now: datetime) -> None:
         """Cancel the run."""
