@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from korak.broker.messages import Message, ResumeStep, RunStep
@@ -51,6 +52,12 @@ class Dispatcher:
             if step.sent_at is None and (self._is_kept(step) or self._may_send(step)):
                 step.sent_at = step.ready_at
 
+    def rouse(self, steps: Sequence[StepRun], now: datetime) -> None:
+        """Mark the steps that got ready because others made room: sent at once as far as there is room for them."""
+        for step in steps:
+            if self._may_send(step):
+                step.sent_at = now
+
     def _is_kept(self, step: StepRun) -> bool:
         return self._keeper is not None and self._keeper.wants(step)
 
@@ -74,7 +81,7 @@ class Dispatcher:
         """The ready steps to nudge for, by queue; what the keeper wants is handed to it."""
         ready: dict[str, list[StepRun]] = {}
         kept: list[StepRun] = []
-        for step in (step for changes in batch for step in changes.ready):
+        for step in (step for changes in batch for step in (*changes.ready, *changes.roused)):
             if self._is_kept(step):
                 kept.append(step)
             elif self._broker.pulls or step.sent_at is not None:

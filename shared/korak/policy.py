@@ -23,5 +23,6 @@ def get_policy(settings: Settings) -> Policy:
             "max_state_bytes": limits.max_state_bytes,
             "max_output_bytes": limits.max_output_bytes,
             "max_input_bytes": limits.max_input_bytes,
+            **({} if limits.max_cost_units is None else {"max_cost_units": limits.max_cost_units}),
         },
     )

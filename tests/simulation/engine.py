@@ -218,7 +218,7 @@ class Engine:
         quick: dict[int, tuple[Result, Changes]] = {}
         for result in batch:
             changes = self.world.store.decide(result.work.snapshot, result.fact, self.now)
-            if changes.dropped is None:
+            if changes.dropped is None and not changes.demands:
                 quick.setdefault(changes.instance.id, (result, changes))
         decided = [changes for _, changes in quick.values()]
         self._stamp(decided)

@@ -36,7 +36,8 @@ LEASE = timedelta(seconds=60)
 WORK = contract("test.work")
 HELD = contract("test.held", has_cancel_hook=True)
 ASKING = contract("test.asking", waits=True)
-CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, *(kind.contract() for kind in PURE.values())))
+STREAMING = contract("test.streaming", streams=True)
+CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *(kind.contract() for kind in PURE.values())))
 
 _READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null"
 _NEWEST = "select * from workflow_step_runs where instance_id = $1 order by id desc limit 1"
@@ -214,4 +215,7 @@ class Leaving:
         """Nothing to learn."""
 
     def stamp(self, changes: Changes) -> None:
+        """Nothing to stamp."""
+
+    def rouse(self, steps: Sequence[StepRun], now: datetime) -> None:
         """Nothing to stamp."""

@@ -24,6 +24,12 @@ def publish(ctx: Any, state: dict[str, Any]) -> dict[str, Any]:
     return {"published": sorted(state)}
 
 
+@step("test.links.dear", cost=2)
+def dear(ctx: Any, rounds: int = 0) -> dict[str, Any]:
+    """Count the rounds, at a cost."""
+    return {"rounds": rounds + 1}
+
+
 def count(ctx: Any, rounds: int = 0) -> dict[str, Any]:
     """Count the rounds."""
     return {"rounds": rounds + 1}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from korak.core.changes import Changes
+from korak.core.changes import Changes, Leavings
 from korak.core.counters import AHEAD, PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
 from korak.model import CompensationStatus, InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus, WaitStatus
@@ -19,6 +19,7 @@ from korak.store.loading import get_holds, has_ended, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
+from tests.support.rooms import Rooms
 
 Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope, Compensation)
 
@@ -64,6 +65,9 @@ class Family:
     signals: dict[int, Delivery] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    chunks: dict[str, list[str]] = field(default_factory=dict)
+    """What visits have streamed, by their execution ids."""
     stamps: dict[int, datetime] = field(default_factory=dict)
     """When each delivery was last sent on."""
 
@@ -78,6 +82,8 @@ class Family:
             dict(self.signals),
             list(self.events),
             list(self.failures),
+            dict(self.artifacts),
+            dict(self.chunks),
             dict(self.stamps),
         )
 
@@ -103,6 +109,7 @@ class Memory:
         self.policy = policy or Policy()
         self.last_id = 0
         self.last_signal = 0
+        self.rooms = Rooms()
 
     def find(self, step_id: int) -> Family | None:
         """The family that a step belongs to."""
@@ -197,6 +204,8 @@ class Memory:
             family.waits[wait.id] = _inserted(wait, "waits_open", "wait")
         self._write_signals(family, changes, fault)
         family.failures.extend(changes.failures)
+        if changes.leavings is not None:
+            _write_left(family, changes.leavings, fault)
 
     def _write_signals(self, family: Family, changes: Changes, fault: Fault) -> None:
         fault()
@@ -339,6 +348,15 @@ def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
             twin = copy(scope)
             twin.status, twin.ended_at = ScopeStatus.CANCELLED, changes.instance.updated_at
             family.scopes[twin.id] = twin
+
+
+def _write_left(family: Family, left: Leavings, fault: Fault) -> None:
+    """The statements of `applying._write_left`, in their order."""
+    fault()
+    family.artifacts.update({artifact.key: artifact for artifact in left.artifacts})
+    fault()
+    for execution in left.closed_chunks:
+        family.chunks.pop(execution, None)
 
 
 def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:

@@ -20,6 +20,8 @@ from korak_api.problems import show_issues
 from korak_api.rendering import show_definition, show_definition_head, show_version
 
 GRAPH = Body({"graph": {"type": "object", "description": "A graph document, see /v1/schema/graph."}}, ("graph",))
+NOTHING = Body({})
+ONLY_NEWER: JsonObject = {"type": "boolean", "description": "Refuse a version that is older than the current one."}
 STATUS = Parameter("status", "Only these.", is_list=True, choices=tuple(DefinitionStatus))
 PUBLISH = Parameter("publish", "Publish it in the same step: both, or neither.", "flag")
 IF_MATCH = {"If-Match": "The checksum of what is overwritten; left out where the key is new."}
@@ -77,8 +79,16 @@ async def delete(call: Call) -> Answer:
 async def activate(call: Call) -> Answer:
     """POST /v1/definitions/{key}/versions/{number}/activate."""
     key, number = call.path["key"], _get_number(call)
+    only_newer = call.body.get("only_newer") is True
     async with call.resources.database.transaction() as connection:
-        return _answer(await publishing.activate(call, connection, key, number))
+        return _answer(await publishing.activate(call, connection, key, number, only_newer=only_newer))
+
+
+async def add_version(call: Call) -> Answer:
+    """POST /v1/definitions/{key}/versions."""
+    async with call.resources.database.transaction() as connection:
+        version, key, is_new = await publishing.freeze_version(call, connection, call.path["key"], _get_document(call))
+    return Answer(show_version(key, version), 201 if is_new else 200)
 
 
 async def list_definitions(call: Call) -> Answer:
@@ -172,9 +182,9 @@ READ, WRITE = Verb.DEFINITIONS_READ, Verb.DEFINITIONS_WRITE
 ONE = "/v1/definitions/{key}"
 
 
-def _change(path: str, handler: Handler, summary: str, verb: Verb) -> Operation:
+def _change(path: str, handler: Handler, summary: str, verb: Verb, body: Body = NOTHING) -> Operation:
     return Operation(
-        "POST", f"{ONE}/{path}", handler, summary, verb, "Definition", problems=(404, 409), body=Body({}), is_kept=True
+        "POST", f"{ONE}/{path}", handler, summary, verb, "Definition", problems=(404, 409), body=body, is_kept=True
     )
 
 
@@ -243,5 +253,23 @@ OPERATIONS = (
     _change("publish", publish, "Freeze the draft as the next version.", Verb.DEFINITIONS_PUBLISH),
     _change("archive", archive, "Take no more starts.", Verb.DEFINITIONS_ARCHIVE),
     _change("restore", restore, "Take starts again.", Verb.DEFINITIONS_ARCHIVE),
-    _change("versions/{number}/activate", activate, "Make a version the current one.", Verb.DEFINITIONS_PUBLISH),
+    _change(
+        "versions/{number}/activate",
+        activate,
+        "Make a version the current one.",
+        Verb.DEFINITIONS_PUBLISH,
+        Body({"only_newer": ONLY_NEWER}),
+    ),
+    Operation(
+        "POST",
+        f"{ONE}/versions",
+        add_version,
+        "Freeze a graph as a version that isn't the current one; what has its checksum already is answered.",
+        Verb.DEFINITIONS_PUBLISH,
+        "VersionHead",
+        (201, 200),
+        (409,),
+        GRAPH,
+        is_kept=True,
+    ),
 )

@@ -11,7 +11,9 @@ from korak.owners.roles import Verb
 from korak.store import instances
 from korak.store.branches import list_branches
 from korak.store.database import Connection
+from korak.store.heartbeats import get_beats
 from korak.store.instances import PAUSED, Filter, View
+from korak_api.asking import add_plans, get_view
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
 from korak_api.rendering import show_event, show_failure, show_step, show_wait
@@ -22,6 +24,7 @@ TIMES = ("created", "updated", "ended")
 FILTERS = (
     Parameter("status", "Only these.", is_list=True, choices=(*InstanceStatus, PAUSED)),
     Parameter("definition", "Only of these definitions, by key.", is_list=True),
+    Parameter("id", "Only runs under these ids of the caller's own.", is_list=True),
     Parameter("label", "Only with all of these labels.", is_list=True),
     *(
         Parameter(f"{name}_{side}", f"Only {name} {'at that time or later' if side == 'after' else 'earlier'}.", "time")
@@ -40,6 +43,7 @@ async def list_instances(call: Call) -> Answer:
         owner_scope=call.scope_or_all,
         statuses=query.get("status", ()),
         definitions=query.get("definition", ()),
+        business_ids=query.get("id", ()),
         labels=query.get("label", ()),
         times=[
             (f"{name}_at", side == "after", query[f"{name}_{side}"])
@@ -50,8 +54,8 @@ async def list_instances(call: Call) -> Answer:
         before=page.after[0] if page.after else None,
     )
     async with call.resources.database.acquire() as connection:
-        rows = await instances.list_instances(connection, wanted, limit=page.asked)
-    items = [show_instance(row, sees_failures=call.sees_failures) for row in rows]
+        rows = await add_plans(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
+    items = [show_instance(row, sees_failures=call.sees_failures, ceilings=call.ceilings) for row in rows]
     return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
 
 
@@ -65,7 +69,7 @@ async def get(call: Call) -> Answer:
             await watch.wait(seconds)
         async with call.resources.database.acquire() as connection:
             view = await find(call, connection)
-    return Answer(show_instance(view, sees_failures=call.sees_failures))
+    return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
 async def list_steps(call: Call) -> Answer:
@@ -76,7 +80,11 @@ async def list_steps(call: Call) -> Answer:
         after = page.after[0] if page.after else None
         rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
         branches = await list_branches(connection, rows)
-    items = [show_step(row, branch=branches.get(row.scope_id or 0), sees_failures=call.sees_failures) for row in rows]
+        beats = await get_beats(connection, rows)
+    items = [
+        show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=call.sees_failures)
+        for row in rows
+    ]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
 
 
@@ -114,7 +122,7 @@ async def _list_below(call: Call, read: Any, show: Any) -> Answer:
 
 async def find(call: Call, connection: Connection) -> View:
     """The instance of a request. Raises NotFound, for another owner's too."""
-    view = await instances.get(connection, call.owner_scope, call.path["ulid"])
+    view = await get_view(call, connection, call.path["ulid"])
     if view is None:
         raise NotFound("instance_not_found", key=call.path["ulid"])
     return view

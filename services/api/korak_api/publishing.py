@@ -9,11 +9,13 @@ from korak.graphs.checksum import checksum
 from korak.graphs.freezing import freeze
 from korak.graphs.shape import parse
 from korak.graphs.validation import Report, validate
-from korak.model import DefinitionStatus, JsonObject
+from korak.model import APP_WIDE, DefinitionStatus, JsonObject
 from korak.store import definitions, versions
 from korak.store.database import Connection
 from korak.store.definitions import Definition
+from korak.store.versions import Version
 from korak_api.operations import Call
+from korak_api.rendering import show_time
 
 ANY_TAG = "*"
 MAX_KEY = 100
@@ -97,16 +99,81 @@ def check(call: Call, document: JsonObject) -> Report:
     return report
 
 
-async def activate(call: Call, connection: Connection, key: str, number: int) -> Definition:
-    """Make an older version the current one."""
+async def freeze_version(
+    call: Call, connection: Connection, key: str, document: JsonObject
+) -> tuple[Version, str, bool]:
+    """The version that this document is, its definition's key, and whether it is new; it doesn't become current.
+
+    A definition that isn't there is made, with the document as its draft. The application's own is meant where the
+    owner has none and the credential reaches it.
+    """
+    parse(document, call.resources.limits)
+    if document["key"] != key:
+        raise _refuse_key(f"It is {key}, as in the address")
+    standing = await _lock_or_make(call, connection, key, document)
+    if standing.status is DefinitionStatus.ARCHIVED:
+        raise Conflict("definition_archived", key=key)
+    known = await versions.find_version(connection, standing.id, checksum(document))
+    if known is not None:
+        return known, standing.key, False
+    check(call, document)
+    contracts, user = freeze(document, call.resources.catalogue), call.credential.user
+    made = await versions.freeze(connection, standing.id, document, contracts=contracts, publisher=user, now=call.now)
+    return made, standing.key, True
+
+
+async def _lock_or_make(call: Call, connection: Connection, key: str, document: JsonObject) -> Definition:
+    standing = await definitions.lock(connection, call.owner_scope, key)
+    if standing is not None:
+        return standing
+    if await definitions.get(connection, call.owner_scope, key) is not None:
+        if not call.credential.is_app_wide:
+            raise Conflict("definition_app_wide", key=key)
+        shared = await definitions.lock(connection, APP_WIDE, key)
+        if shared is not None:
+            return shared
+    try:
+        return await create(call, connection, document)
+    except Conflict:  # somebody else has made it in this moment, or it was deleted
+        standing = await definitions.lock(connection, call.owner_scope, key)
+        if standing is None:
+            raise
+        return standing
+
+
+async def activate(
+    call: Call, connection: Connection, key: str, number: int, *, only_newer: bool = False
+) -> Definition:
+    """Make another version the current one. Raises Conflict for one that is older, where only a newer one may be."""
     standing = await lock(call, connection, key)
     if standing.status is DefinitionStatus.ARCHIVED:
         raise Conflict("definition_archived", key=key)
     version = await versions.get_version(connection, standing.id, number)
     if version is None:
         raise NotFound("version_not_found", key=key, number=number)
+    if version.id == standing.current_version_id:
+        return standing
+    if only_newer:
+        await _check_newer(connection, standing, version)
     await versions.activate(connection, standing, version, now=call.now)
     return await lock(call, connection, key)
+
+
+async def _check_newer(connection: Connection, standing: Definition, version: Version) -> None:
+    current = None
+    if standing.version is not None:
+        current = await versions.get_version(connection, standing.id, standing.version)
+    if current is not None and version.number < current.number:
+        raise Conflict(
+            "version_older",
+            key=standing.key,
+            number=version.number,
+            checksum=version.checksum,
+            published_at=show_time(version.published_at),
+            current=current.number,
+            current_checksum=current.checksum,
+            current_published_at=show_time(current.published_at),
+        )
 
 
 async def archive(call: Call, connection: Connection, key: str) -> Definition:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from korak.core.changes import Changes
 from korak.core.rows import Instance, StepRun, Wait
-from korak.model import InstanceStatus, Priority, StepRole, WaitKind
+from korak.model import InstanceStatus, JsonObject, Priority, StepRole, WaitKind
+from korak.store.branches import name_branches
 from korak.store.instances import PAUSED, View
 from korak_api.rendering import Shown, show_message, show_owner, show_time
+from korak_api.spending import show_budget
 from korak_api.undoing import may_cancel, may_retry, show_compensation
 
 
@@ -22,16 +24,19 @@ def view_changes(changes: Changes, version: int) -> View:
         version=version,
         steps=tuple(after.steps.values()),
         waits=tuple(after.waits.values()),
+        limits=after.plan.settings.limits,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
+        branches=name_branches(after.scopes),
+        plan=after.plan,
     )
 
 
-def show_instance(view: View, *, sees_failures: bool) -> Shown:
-    """An instance."""
+def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int | None]) -> Shown:
+    """An instance. `ceilings` are the engine's own limits."""
     instance = view.instance
     return {
         "id": instance.ulid,
-        "business_id": view.business_id,
+        "business_id": instance.business_id,
         "definition": view.definition,
         "version": view.version,
         "version_label": view.version_label,
@@ -57,8 +62,10 @@ def show_instance(view: View, *, sees_failures: bool) -> Shown:
         "root": view.root or instance.ulid,
         "depth": instance.depth,
         "steps_count": instance.steps_count,
-        "run": view.run,
+        "budget": show_budget(view, ceilings),
+        "run": instance.run_number,
         "definition_hash": instance.definition_hash,
+        "artifacts": {"count": view.artifacts_count, "keys": list(view.artifacts)},
         "created_at": show_time(instance.created_at),
         "updated_at": show_time(instance.updated_at),
         "started_at": show_time(instance.started_at),
@@ -104,17 +111,40 @@ def _show_actions(view: View) -> Shown:
 
 def _list_waiting(view: View) -> Iterable[Shown]:
     for step in view.steps:
+        node = None if view.plan is None else view.plan.nodes.get(step.node_id)
+        told: Shown = {
+            "branch": view.branches.get(step.scope_id or 0),
+            "result_key": None if node is None or node.save is None else node.save.key,
+        }
         waits = [wait for wait in view.waits if wait.step_run_id == step.id]
-        limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
-        group = [wait for wait in waits if wait.mode is not None]
-        if group:
-            yield _show_group(step, group, limit)
-        for wait in waits:
-            if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
-                due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
-                yield _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
-        if step.parked_for is not None:
-            yield _show_waiting(step, step.parked_for, step.created_at, None)
+        for shown in _list_waits(step, waits, {} if node is None else node.raw):
+            yield {**shown, **told}
+
+
+def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject) -> Iterable[Shown]:
+    limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
+    group = [wait for wait in waits if wait.mode is not None]
+    if group:
+        yield {**_show_group(step, group, limit), **_show_asked(group[0], config)}
+    for wait in waits:
+        if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
+            due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
+            shown = _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
+            yield {**shown, **_show_asked(wait, config)}
+    if step.parked_for is not None:
+        yield _show_waiting(step, step.parked_for, step.created_at, None)
+
+
+def _show_asked(wait: Wait, config: JsonObject) -> Shown:
+    """What a signal must bring: what a person is asked, and the path that must lead to the same in payload and state.
+
+    The wait has its value as a match.
+    """
+    if wait.kind is not WaitKind.SIGNAL:
+        return {}
+    key, match = config.get("correlation"), wait.match or {}
+    agreed = {"key": key, "value": match[key]} if isinstance(key, str) and key in match else None
+    return {"human": config.get("human"), "correlation": agreed}
 
 
 def _list_names(wait: Wait) -> list[str]:
@@ -144,6 +174,7 @@ def _show_waiting(
         "remaining": list(given),
         "result_key": None,
         "correlation": None,
+        "human": None,
         "since": show_time(since),
         "due_at": show_time(due),
         "task": None,

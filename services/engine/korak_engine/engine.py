@@ -98,7 +98,8 @@ class Engine:
         work.is_settled = True
         step = work.step
         claimant = self.identity.get_claimant() if self._may_go_on(work) else None
-        self.results.put(Result(work, Finished(step.id, step.claim_token or "", result, claimant)))
+        left = None if work.leaving is None else work.list_left(result)
+        self.results.put(Result(work, Finished(step.id, step.claim_token or "", result, claimant, left)))
 
     def _may_go_on(self, work: Work) -> bool:
         if self.is_draining or not self.identity.is_open:

@@ -39,6 +39,7 @@ from korak_engine.effects import Effects
 from korak_engine.engine import Engine
 from korak_engine.handlers import Handlers
 from korak_engine.identity import Identity
+from korak_engine.keeping import Keeper
 from korak_engine.lease import BLOCKED, Holder, Lease
 from korak_engine.recording import Recorder
 
@@ -47,6 +48,9 @@ log: logging.Logger = logging.getLogger(__name__)
 RECORDERS = 2
 CLAIMERS = 1
 SWEEP = 0.1
+BEAT = 1.0
+"""Seconds between two writes of heartbeats: a step's is written once in that time at most."""
+
 CHECK = 2.0
 """Seconds between two looks for attempts past their time, and for attempts that were cancelled."""
 
@@ -86,7 +90,7 @@ class Builder:
         database = await self._stack.enter_async_context(make_database(settings, "engine"))
         await self._set_clock(database)
         broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
-        handlers = await self._enter_handlers(registry)
+        handlers = await self._enter_handlers(registry, database)
         identity = Identity(frozenset(settings.engine.queues), handlers.runs)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
         dispatcher = Dispatcher(broker, Gate(database), engine)
@@ -106,6 +110,7 @@ class Builder:
             *(Recorder(make_desk(), engine.settle).work(engine.results) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
+            self._watch_hearts(engine),
             self._free(make_desk(), engine),
         ]
         return Fleet(engine, consumer, works, settings.engine.drain)
@@ -123,10 +128,11 @@ class Builder:
                 log.warning("the engine waits for its database: %s (%s)", error.message, error.__cause__)
                 await wait(backoff.after(failures))
 
-    async def _enter_handlers(self, registry: Registry) -> Handlers:
+    async def _enter_handlers(self, registry: Registry, database: Database) -> Handlers:
         settings = self._settings
         effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
-        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer())
+        self._keeper = Keeper(settings.limits, self._clock, database)
+        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer(), self._keeper)
         handlers = Handlers(registry, means, settings=settings.engine, limits=settings.limits, clock=self._clock)
         return await self._stack.enter_async_context(handlers)
 
@@ -167,6 +173,12 @@ class Builder:
             engine.cancel([work for work in held if work.step.id not in still])
 
         await run_every(asyncio.Event(), look, lambda _: CHECK)
+
+    async def _watch_hearts(self, engine: Engine) -> None:
+        async def write() -> None:
+            await self._keeper.write_beats(engine.slots.held)
+
+        await run_every(asyncio.Event(), write, lambda _: BEAT)
 
     async def _free(self, desk: Desk, engine: Engine) -> None:
         """The attempts that wait for an abandoned thread needn't once it has ended."""

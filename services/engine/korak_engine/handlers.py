@@ -148,6 +148,8 @@ class Handlers:
     async def _run(self, attempt: Attempt) -> HandlerResult:
         work, kind = attempt.work, attempt.kind
         work.deadline = self._get_deadline(work)
+        if kind.streams:
+            await self._means.keeper.recall(work)
         view = self._make_view(attempt)
         if kind.has_side_effects and work.step.role is not StepRole.CANCEL:
             await authorize(self._means.authorizer, work, kind.ability_for(view))

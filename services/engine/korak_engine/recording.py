@@ -16,7 +16,8 @@ from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.loop import Backoff, wait
 from korak.store.applying import apply, needs_transaction
-from korak.store.database import is_data_fault
+from korak.store.database import Hot, is_data_fault
+from korak.store.rooms import hold_rooms, settle_rooms
 from korak.store.sealing import Ids, seal
 from korak.store.transacting import Answer, Ask, Skipped, decide_safely
 from korak_engine.desk import Desk
@@ -101,11 +102,20 @@ class Recorder:
             self._dispatcher.stamp(changes)
         try:
             async with self._hot.transaction() if needs_transaction(batch) else self._hot.alone() as runner:
-                return await apply(runner, batch)
+                moved = await apply(runner, batch)
+                await self._give_back(runner, [changes for changes in batch if changes.instance.id in moved])
+                return moved
         except Exception as error:
             if is_data_fault(error):
                 return set()
             raise
+
+    async def _give_back(self, runner: Hot, batch: Sequence[Changes]) -> None:
+        """What ran under limits makes room. What asks for some never comes this way."""
+        if any(changes.freed or changes.leaves for changes in batch):
+            admission = await hold_rooms(runner, batch, batch[0].instance.updated_at)
+            if admission is not None:
+                await settle_rooms(runner, admission, batch, self._dispatcher)
 
     async def _record_locked(self, batch: Sequence[Result], now: datetime) -> list[Result]:
         """The slow way: lock, look, decide again. What is passed over twice waits in line alone."""
@@ -151,7 +161,7 @@ def _decide_first(batch: Sequence[Result], now: datetime) -> list[tuple[Result, 
     for result in batch:
         if result.skips == 0 and result.ask.instance_id not in quick:
             changes = decide_safely(result.work.snapshot, result.fact, now)
-            if isinstance(changes, Changes) and changes.dropped is None:
+            if isinstance(changes, Changes) and changes.dropped is None and not changes.demands:
                 quick[result.ask.instance_id] = (result, changes)
     return list(quick.values())
 

@@ -12,7 +12,8 @@ from korak.clock import Clock
 from korak.errors import TransientError
 from korak.releasing import Releaser
 from korak.store import waking
-from korak_waker import clearing, delivering, due, resending
+from korak_waker import clearing, delivering, due, limiting, resending
+from korak_waker.inbox import Inbox
 from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
@@ -27,17 +28,20 @@ log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 class Waker:
     """Passes over one database. Several wakers at once are safe (WK-8); one waker makes one pass at a time."""
 
-    def __init__(self, tools: Tools, releaser: Releaser, clock: Clock) -> None:
+    def __init__(self, tools: Tools, releaser: Releaser, inbox: Inbox, clock: Clock) -> None:
         self._tools = tools
+        self.inbox: Inbox = inbox
         self._releaser = releaser
         self._clock = clock
         self._steadiness = Steadiness(tools.limits.lease)
         self.stages: dict[str, Stage] = {
+            "inbox": self._begin,
             "match": delivering.match,
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,
             "unpark": resending.unpark,
+            "limits": limiting.rouse,
             "due": due.wake,
             "polls": due.poll,
             "deadlines": due.expire,
@@ -83,6 +87,9 @@ class Waker:
                 log.exception("stage_failed", stage=name)
                 current.report.errors += 1
                 return
+
+    async def _begin(self, current: Pass) -> None:
+        current.report.inbox += await self.inbox.run_once(current.now)
 
     async def _release(self, current: Pass) -> None:
         current.report.released += await self._releaser.run_once(current.now)

@@ -194,8 +194,7 @@ class Chain(Undoing):
         timed_out: str | None = None,
     ) -> Chain:
         """Wait for the signal of somebody who approves."""
-        [read] = listening.read_signals([signal])
-        config = listening.narrow(listening.listen([read], "all", result_key), match_payload, correlation_key)
+        config = listening.narrow(listening.ask(signal, result_key, "approval"), match_payload, correlation_key)
         return self._listen("wait_for_approval" if name is None else name, config, result_key, timeout, timed_out)
 
     def wait_for_input(
@@ -210,8 +209,7 @@ class Chain(Undoing):
         timed_out: str | None = None,
     ) -> Chain:
         """Wait for the signal of somebody who brings what is missing."""
-        [read] = listening.read_signals([signal])
-        config = listening.narrow(listening.listen([read], "all", result_key), match_payload, correlation_key)
+        config = listening.narrow(listening.ask(signal, result_key, "input"), match_payload, correlation_key)
         return self._listen("wait_for_input" if name is None else name, config, result_key, timeout, timed_out)
 
     def wait_for_decision(

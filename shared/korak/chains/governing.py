@@ -76,6 +76,15 @@ class Governed:
         self._limits["max_state_bytes"] = _read_limit("max_state_bytes", limit)
         return self
 
+    def max_cost_units(self, limit: int) -> Self:
+        """How many units the completed steps may cost: 1 each unless `@step(..., cost=n)` says otherwise."""
+        self._limits["max_cost_units"] = _read_limit("max_cost_units", limit)
+        return self
+
+    def prune_state_after(self, steps: int = 2) -> Self:
+        """Keep what the newest steps returned, as many as that, and drop what older ones did from the state."""
+        return self._set("prune_state_after", read_count(steps, "prune_state_after"))
+
     def _set(self, member: str, value: Json) -> Self:
         self._settings[member] = value
         return self

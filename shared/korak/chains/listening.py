@@ -56,7 +56,13 @@ def decide(approve: str, reject: str, result_key: str | None) -> JsonObject:
     result: Json = {"outcome": outcome, "signal": signal, "data": data}
     if result_key is None:
         result = [data, {"decision_outcome": outcome, "decision_signal": signal}]
-    return {"signals": [approve, reject], "mode": "any", "result": _check_result(result)}
+    return {"signals": [approve, reject], "mode": "any", "human": "decision", "result": _check_result(result)}
+
+
+def ask(signal: str, result_key: str | None, human: str) -> JsonObject:
+    """A wait for the signal of somebody who approves, or brings what is missing."""
+    [read] = read_signals([signal])
+    return {**listen([read], "all", result_key), "human": human}
 
 
 def narrow(config: JsonObject, match_payload: Mapping[str, Any] | None, correlation_key: str | None) -> JsonObject:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from korak.core.rows import Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rooms import Demand, Denial
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
 from korak.model import Json
 
@@ -15,6 +16,14 @@ class Grant:
 
     step: StepRun
     input: Json
+
+
+@dataclass(eq=False)
+class Leavings:
+    """What steps leave beside their records. `closed_chunks`: visits, by execution id, that need theirs no longer."""
+
+    artifacts: list[Artifact] = field(default_factory=list)
+    closed_chunks: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -46,9 +55,20 @@ class Changes:
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    leavings: Leavings | None = None
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
+    demands: list[Demand] = field(default_factory=list)
+    """The room that what is claimed here needs; the changes hold only if the store finds it."""
+    parkings: list[tuple[StepRun, Denial]] = field(default_factory=list)
+    """The steps that wait for room, and for which."""
+    freed: list[int] = field(default_factory=list)
+    """Steps with limits that run no longer: they give back what they held."""
+    leaves: bool = False
+    """Whether the run has ended and gives back what it held itself."""
+    roused: list[StepRun] = field(default_factory=list)
+    """Steps of other runs that got ready because of these changes; filled in by the store."""
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
 

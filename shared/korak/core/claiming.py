@@ -9,7 +9,7 @@ from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant
 from korak.errors import KorakError
 from korak.graphs.plans import PlannedNode
-from korak.model import EventType, Probe, SignalKind, StepRole, StepStatus, WaitKind, WaitStatus
+from korak.model import EventType, ParkedFor, Probe, SignalKind, StepRole, StepStatus, WaitKind, WaitStatus
 from korak.steps.waits import Signal
 
 
@@ -37,7 +37,7 @@ def claim(draft: Draft, step_id: int, claimant: Claimant) -> None:
 
 def _claim_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant) -> None:
     if not claimant.runs(node.type, node.type_version):
-        starting.park_for_engine(draft, hook)
+        starting.park(draft, hook, ParkedFor.ENGINE)
         return
     _fire_retry(draft, hook)
     given = undoing.get_input(draft, node, hook)
@@ -53,8 +53,12 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
         signal = None if step.resume_signal is None else Signal.from_json(step.resume_signal)
         _decide(draft, node, step, signal)
     elif not claimant.runs(node.type, node.type_version):
-        starting.park_for_engine(draft, step)
+        starting.park(draft, step, ParkedFor.ENGINE)
         draft.dropped = "no_engine_for_type"
+    elif claimant.holds.cover(step, draft.plan.key):
+        _fire_retry(draft, step)
+        starting.park(draft, step, ParkedFor.HOLD)
+        draft.dropped = "held"
     else:
         _fire_retry(draft, step)
         _run(draft, node, step, claimant)
@@ -100,9 +104,12 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
         draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
         _decide(draft, node, step, signal)
     elif claimant is not None and claimant.runs(node.type, node.type_version):
-        _run(draft, node, step, claimant)
+        if claimant.holds.cover(step, draft.plan.key):
+            starting.park(draft, draft.move(step, StepStatus.RUNNING), ParkedFor.HOLD)
+        else:
+            _run(draft, node, step, claimant)
     else:
-        starting.park_for_engine(draft, draft.move(step, StepStatus.RUNNING))
+        starting.park(draft, draft.move(step, StepStatus.RUNNING), ParkedFor.ENGINE)
 
 
 def _decide(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal | None = None) -> None:
@@ -114,6 +121,8 @@ def _run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> 
     error = starting.run(draft, node, step, claimant)
     if error is not None:
         walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
+    elif not draft.claimed:
+        draft.dropped = "limit"
 
 
 def _fire_retry(draft: Draft, step: StepRun) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from korak.core import failing, retries, starting, waiting, walking
-from korak.core.counters import DONE, PAGE, SMALL, Counters
+from korak.core.counters import DONE, FAILED, PAGE, SMALL, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.merging import merge
@@ -114,7 +114,7 @@ def _settle(draft: Draft, scope_id: int) -> None:
     draft.last_outputs.pop(scope_id, None)
     if counters.total > SMALL:
         draft.scopes.drop(scope_id)
-    match counters.judge():
+    match FAILED if _is_breach(scope) else counters.judge():
         case None if counters.has_debt:
             draft.containers.append(step.id)
         case None:
@@ -158,11 +158,16 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
         is_retryable=False,
         category=FailureCategory(str(told.get("category") or FailureCategory.STEP)),
     )
-    if counters.mode != "all":
+    if counters.mode != "all" and not _is_breach(scope):
         needed = 1 if counters.mode == "first_success" else counters.quorum
         lack: JsonObject = {"needed": needed, "total": counters.total, "failed": counters.failed}
         error = Raised("quorum_unreachable", None, lack, is_retryable=False)
     walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
+
+
+def _is_breach(scope: Scope) -> bool:
+    """Whether a limit of the run ended the body: then no other body and no exit saves the run."""
+    return scope.error is not None and scope.error.get("category") == FailureCategory.LIMIT
 
 
 def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
@@ -173,7 +178,7 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     is_new = failed.status is StepStatus.CANCELLED
     if failed.counters is None:
         if is_new:
-            starting.enqueue(draft, walking.revisit(draft, node, failed.scope_id, after=failed))
+            starting.enqueue_first(draft, node, walking.revisit(draft, node, failed.scope_id, after=failed))
         else:
             retries.reopen(draft, node, failed)
         return

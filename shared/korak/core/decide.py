@@ -5,7 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, recording, retries, undoing, walking
+from korak.core import (
+    claiming,
+    commanding,
+    containers,
+    delivering,
+    failing,
+    limiting,
+    recording,
+    retries,
+    undoing,
+    walking,
+)
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import (
@@ -42,14 +53,16 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
     undoing.proceed(draft)
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.plan.has_flow and draft.instance.is_ended:
+        draft.needs.leaves = limiting.leave(draft)
     return draft.finish()
 
 
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
-        case Finished(step, token, result, claimant):
+        case Finished(step, token, result, claimant, left):
             draft.claimant = claimant
-            recording.record(draft, step, token, result)
+            recording.record(draft, step, token, result, left)
         case Claimed(step, claimant):
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant
+from korak.core.changes import Changes, Grant, Leavings
+from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
@@ -30,6 +33,8 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    leavings: Leavings | None = None
+
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
@@ -39,7 +44,6 @@ class Draft:
         self.steps: dict[int, StepRun] = dict(snapshot.steps)
         self.waits: dict[int, Wait] = dict(snapshot.waits)
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
-        self.stack: Stack = Stack(snapshot.compensations)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
         self.walked = 0
@@ -48,6 +52,7 @@ class Draft:
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
         self.claimed: list[Grant] = []
+        self.needs: Needs = Needs()
         self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
@@ -61,6 +66,11 @@ class Draft:
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The compensations, of which only graphs that undo something have any."""
+        return Stack(self.snapshot.compensations)
 
     def make_id(self) -> int:
         """An id of the draft's own, until the store has given the row another one."""
@@ -131,6 +141,7 @@ class Draft:
             step.execution_id, step.idempotency_key = like.execution_id, like.idempotency_key
             step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
+            step.flow = like.flow
         if step.scope_id in self.scopes.rows:
             step.parent_step_run_id = self.scopes.rows[step.scope_id].step_run_id
         self.steps[step.id] = step
@@ -161,6 +172,17 @@ class Draft:
         step.ready_at = step.sent_at = step.probe = None
         self._made_ready.pop(step.id, None)
         return step
+
+    def close_chunks(self, step: StepRun) -> None:
+        """What the visit has streamed is in its output now."""
+        left = self.leave()
+        if step.execution_id not in left.closed_chunks:
+            left.closed_chunks.append(step.execution_id)
+
+    def leave(self) -> Leavings:
+        """Where it is noted what steps leave beside their records."""
+        self.leavings = self.leavings or Leavings()
+        return self.leavings
 
     # waits and deliveries
 
@@ -289,6 +311,10 @@ class Draft:
             place = self._edit_place(scope_id)
             place.state = {**(place.state or {}), **written}
 
+    def remove_state(self, keys: Container[str]) -> None:
+        """Take keys out of the run's own state."""
+        self.instance.state = {key: value for key, value in self.instance.state.items() if key not in keys}
+
     def get_walk(self, part: str, scope_id: int | None = None) -> JsonObject:
         """A copy of one part of a place's bookkeeping: `visits`, of the whole run, or `loops`, by node."""
         place = self.instance if scope_id is None else self.scopes.rows[scope_id]
@@ -329,14 +355,17 @@ class Draft:
             new_scopes=self.scopes.added,
             closed_scopes=self.scopes.closed,
             adopted_scopes=self.scopes.adopted,
-            compensations=list(self.stack.edited.values()),
-            new_compensations=self.stack.added,
             deliveries=list(self._edited_deliveries.values()),
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
+            leavings=self.leavings,
             claimed=self.claimed,
             transitions=self._transitions,
+            demands=self.needs.demands,
+            parkings=self.needs.parkings,
+            freed=self._list_freed() if self.plan.has_flow else [],
+            leaves=self.needs.leaves,
             dropped=self.dropped,
         )
         if changes.is_empty:
@@ -347,8 +376,21 @@ class Draft:
         changes.after = Snapshot(
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
-        changes.after.compensations = self.stack.rows
+        if self.plan.has_compensations:
+            changes.compensations, changes.new_compensations = list(self.stack.edited.values()), self.stack.added
+            changes.after.compensations = self.stack.rows
         return changes
+
+    def _list_freed(self) -> list[int]:
+        """The steps with limits of their own that ran before and don't now."""
+        return [
+            step.id
+            for step in self.snapshot.steps.values()
+            if step.status is StepStatus.RUNNING
+            and ((now := self.steps.get(step.id)) is None or now.status is not StepStatus.RUNNING)
+            and (node := self.plan.nodes.get(step.node_id)) is not None
+            and node.flow
+        ]
 
 
 def release_claim(step: StepRun) -> None:

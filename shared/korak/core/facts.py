@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from korak.core.snapshot import Claimant
 from korak.model import FailureCategory, JsonObject
+from korak.steps.artifacts import Made
 from korak.steps.contract import Complete, Fail, Wait
 
 
@@ -46,6 +47,14 @@ class Raised:
     trace: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt leaves beside its result: artifacts, and whether it stored chunks."""
+
+    artifacts: tuple[Made, ...] = ()
+    has_streamed: bool = False
+
+
 HandlerResult: TypeAlias = Complete | Wait | Fail | Raised
 
 
@@ -57,6 +66,7 @@ class Finished:
     token: str
     result: HandlerResult
     claimant: Claimant | None = None
+    left: Left | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from korak.core.identity import Greeting, Identity
 from korak.core.rows import Instance
 from korak.core.snapshot import Policy, Snapshot
 from korak.errors import KorakError
@@ -48,6 +49,11 @@ class Opening:
     digest: str | None = None
     fingerprint: str | None = None
     state: JsonObject = field(default_factory=dict)
+    identity: Identity | None = None
+    greeting: Greeting | None = None
+    run_number: int = 1
+    is_patient: bool = False
+    """Whether a limit on starts leaves nothing behind: who asks will ask again."""
 
 
 def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
@@ -73,6 +79,8 @@ def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
         starter_type=None if opening.starter is None else "user",
         starter_id=opening.starter,
         idempotency_digest=opening.digest,
+        business_id=None if opening.identity is None else opening.identity.id,
+        run_number=opening.run_number,
         state=opening.state,
         labels=[*opening.labels, *_get_label(opening, now)],
         priority=priority or 0,

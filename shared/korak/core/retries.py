@@ -86,7 +86,7 @@ def schedule(draft: Draft, node: PlannedNode, failed: StepRun, error: Raised) ->
 
 def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     """The attempt of a manual retry: same visit and key, ready at once (MR-1, MR-2)."""
-    starting.enqueue(draft, _repeat(draft, node, failed))
+    starting.enqueue_first(draft, node, _repeat(draft, node, failed))
 
 
 def hasten(draft: Draft, ulid: str) -> None:

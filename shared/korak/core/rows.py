@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from korak.model import (
     ActorMode,
+    ArtifactKind,
     ClosedReason,
     CompensationStatus,
     DeliveryKind,
@@ -43,7 +44,10 @@ def get_columns(row: type[Any]) -> tuple[str, ...]:
 
 @dataclass(eq=False)
 class Instance:
-    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event."""
+    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event.
+
+    `business_id` and `run_number` are written by the start and never again: a decision doesn't load them.
+    """
 
     id: int
     ulid: str
@@ -63,6 +67,8 @@ class Instance:
     starter_type: str | None = None
     starter_id: str | None = None
     idempotency_digest: str | None = None
+    business_id: str | None = None
+    run_number: int = 1
     status: InstanceStatus | None = None
     state: JsonObject = field(default_factory=dict)
     result: Json = None
@@ -141,6 +147,8 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    flow: list[str] | None = None
+    """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
 
 
 @dataclass(eq=False)
@@ -215,6 +223,26 @@ class Compensation:
     input: Json = None
     state: JsonObject | None = None
     error: JsonObject | None = None
+
+
+@dataclass(eq=False)
+class Artifact:
+    """What a run keeps under a name; the visit that left it, or nobody's where it came from outside."""
+
+    instance_id: int
+    key: str
+    kind: ArtifactKind
+    content: bytes
+    created_at: datetime
+    metadata: JsonObject | None = None
+    node_id: str | None = None
+    visit: int | None = None
+    execution_id: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The content's bytes."""
+        return len(self.content)
 
 
 @dataclass(eq=False)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from korak.core.holds import NO_HOLDS, Holds
+from korak.core.rooms import Denial
 from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
@@ -43,18 +45,24 @@ class Policy:
         ceiling = self.limits[name]
         return min(ceiling, given.get(name, ceiling))
 
+    def find_limit(self, name: str, given: Mapping[str, int]) -> int | None:
+        """The same for a limit that the engine may have none of; None where the definition has none either."""
+        return min((most for most in (self.limits.get(name), given.get(name)) if most is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
     """An engine that may make a step running: who it is, under which new token, and what it is able to run.
 
-    `runs` tells whether it has the type (key, version); `queues` are the ones it serves.
+    `runs` tells whether it has the type (key, version); `queues` are the ones it serves, `holds` what it knows
+    not to begin.
     """
 
     engine_id: int
     token: str
     queues: frozenset[str]
     runs: Callable[[str, int], bool]
+    holds: Holds = NO_HOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,8 @@ class Snapshot:
     `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
     `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is kept, and the one that
     runs (`korak.core.stack`).
+    `denials` is None until a decision has asked for room under a key that had none: then it is decided once more, and
+    nothing that needs room runs in it.
     """
 
     instance: Instance
@@ -92,3 +102,4 @@ class Snapshot:
     halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)
     compensations: dict[int, Compensation] = field(default_factory=dict)
+    denials: tuple[Denial, ...] | None = None

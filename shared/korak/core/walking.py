@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from korak.core import failing, starting, undoing, waiting
+from korak.core import budgets, failing, jumping, limiting, starting, undoing, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.roots import get_roots
 from korak.core.rows import StepRun
+from korak.core.states import keep
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING
-from korak.graphs.plans import ANY, PlannedNode
+from korak.graphs.plans import PlannedNode
 from korak.model import ClosedReason, EventType, InstanceStatus, Json, JsonObject, ScopeStatus, StepStatus
 from korak.steps.builtin import PURE
 from korak.steps.pure import Completed, Entry, Failed, LoopState, Opened, Parked, PureResult
 from korak.steps.waits import Signal, WaitSpec
-
-JUMP = "_next_step"
-"""The key of an output that names the node to go on with, instead of an edge."""
-
-END = "$end"
-"""The target of a jump that ends the run."""
 
 
 def walk(draft: Draft, node_id: str | None, scope_id: int | None = None) -> None:
@@ -43,6 +38,8 @@ def begin(draft: Draft, node: PlannedNode, step: StepRun) -> str | None:
     """Make a new attempt running if the claimant may run it here, else queue it; where its error exit leads, if any."""
     if node.is_pure or failing.has_exit(node):
         keep_last_output(draft, step.scope_id)
+    if draft.plan.has_flow and (nameless := limiting.resolve(draft, node, step)) is not None:
+        return failing.fail_step(draft, node, step, nameless)
     claimant = draft.claimant
     if claimant is None or not starting.may_run(draft, node, step, claimant):
         starting.enqueue(draft, step)
@@ -162,9 +159,9 @@ def park(draft: Draft, node: PlannedNode, step: StepRun, spec: WaitSpec, output:
 def _open(draft: Draft, node: PlannedNode, step: StepRun, opened: Opened) -> str | None:
     """Let the step wait for its bodies, which are made before the decision is over."""
     limit = draft.policy.get_limit("max_for_each_items", draft.plan.settings.limits)
-    if opened.total > limit:
+    if node.type == "for_each" and opened.total > limit:
         told: JsonObject = {"limit": limit, "actual": opened.total}
-        return failing.fail_step(draft, node, step, failing.limit_breach("max_for_each_items_exceeded", told))
+        return failing.fail_step(draft, node, step, failing.limit_breach("budget_items", told))
     keep_last_output(draft, step.scope_id)
     if opened.spec is not None:
         target = park(draft, node, step, opened.spec, {})
@@ -244,30 +241,17 @@ def complete(
     `patch` are keys of the state that it writes besides what its node saves.
     """
     scope_id = step.scope_id
-    written = {**(patch or {}), **_list_saved(node, output)}
-    made = _count_transitions(draft, node, scope_id)
-    refused = _find_breach(draft, written, made, scope_id) or _check_jump(draft, node, output)
+    bill = budgets.make_bill(draft, node, patch or {}, output, scope_id)
+    refused = budgets.find_breach(draft, bill, scope_id) or jumping.check_jump(draft, node, output)
     if refused is not None:
         return failing.fail_step(draft, node, step, refused)
-    if scope_id is None:
-        draft.instance.transitions_count = made
-    elif made:
-        draft.set_walk("transitions", {"count": made}, scope_id)
-    draft.write_state(scope_id, written)
-    _close_step(draft, step, outcome, output)
+    budgets.book(draft, bill, scope_id)
+    _close_step(draft, step, outcome, output, keep(node, patch, bill.removed))
+    if node.streams:
+        draft.close_chunks(step)
     draft.remember(step, output=output, outcome=outcome, error=None)
     undoing.keep(draft, node, step)
     return follow(draft, node, outcome, output, scope_id=scope_id)
-
-
-def _count_transitions(draft: Draft, node: PlannedNode, scope_id: int | None) -> int:
-    """The transitions with this one. In a body only those that may come round again count, for that body."""
-    if scope_id is None:
-        return draft.instance.transitions_count + 1
-    if not node.comes_round:
-        return 0
-    count = draft.get_walk("transitions", scope_id).get("count")
-    return (count if isinstance(count, int) else 0) + 1
 
 
 def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *, scope_id: int | None) -> str | None:
@@ -277,51 +261,15 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
     """
     if not node.is_pure or node.waits or node.bodies:
         draft.last_outputs[scope_id] = output
-    jump = output.get(JUMP)
+    jump = jumping.get_jump(node, output)
     target = node.targets.get(outcome) if jump is None else str(jump)
-    if target is None or target == END:
+    if target is None or target == jumping.END:
         _come_to_end(draft, scope_id, outcome, _get_last_output(draft, scope_id))
         return None
     return target
 
 
-def _check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | None:
-    """What is wrong with the jump that an output asks for: its node's `jumps` must name it."""
-    target, allowed = output.get(JUMP), node.jumps or frozenset()
-    if target is None or (isinstance(target, str) and target in allowed):
-        return None
-    if allowed == ANY and isinstance(target, str) and (target == END or _is_beside(draft, node, target)):
-        return None
-    return Raised("unknown_jump", None, {"target": target}, is_retryable=False)
-
-
-def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:
-    other = draft.plan.nodes.get(target)
-    return other is not None and (other.container, other.branch) == (node.container, node.branch)
-
-
-def _list_saved(node: PlannedNode, output: JsonObject) -> JsonObject:
-    if node.save is None:
-        return {}
-    if node.save.key is not None:
-        return {node.save.key: output}
-    return {key: value for key, value in output.items() if not key.startswith("_")}
-
-
-def _find_breach(draft: Draft, written: JsonObject, transitions: int, scope_id: int | None) -> Raised | None:
-    given = draft.plan.settings.limits
-    limit = draft.policy.get_limit("max_transitions", given)
-    if transitions > limit:
-        return failing.limit_breach("max_transitions_exceeded", {"limit": limit})
-    if written:
-        limit = draft.policy.get_limit("max_state_bytes", given)
-        actual = size({**draft.get_state(scope_id), **written})
-        if actual > limit:
-            return failing.limit_breach("max_state_bytes_exceeded", {"limit": limit, "actual": actual})
-    return None
-
-
-def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject) -> None:
+def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, kept: JsonObject | None = None) -> None:
     failing.close_inside(draft, step)
     draft.cancel_waits(step)
     waiting.discard_deliveries(draft, step)
@@ -329,7 +277,8 @@ def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject) -
     step.outcome, step.output = outcome, output
     if step.started_at is None:
         step.started_at = draft.now
-    draft.record(EventType.STEP_COMPLETED, step, {"outcome": outcome, "visit": step.visit, "attempt": step.attempt})
+    told: JsonObject = {"outcome": outcome, "visit": step.visit, "attempt": step.attempt}
+    draft.record(EventType.STEP_COMPLETED, step, told | kept if kept else told)
 
 
 def complete_instance(draft: Draft, result: Json) -> None:

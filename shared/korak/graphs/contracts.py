@@ -38,7 +38,7 @@ class TypeContract:
 
     `outcomes` may depend on the node's config. `is_pure` types read only the snapshot and are decided in the record of
     the step before. `validate` are the type's own semantic checks (`validate_config`). `secret_members` are the
-    top-level config members in which a secret may stand.
+    top-level config members in which a secret may stand. `cost` are the units that a completed step counts for.
     """
 
     key: str
@@ -55,9 +55,11 @@ class TypeContract:
     timeout: float | None = None
     queue: str | None = None
     max_output: int | None = None
+    cost: int = 1
     supports_escalations: bool = False
     has_cancel_hook: bool = False
     waits: bool = False
+    streams: bool = False
     secret_members: frozenset[str] = frozenset()
     description: str | None = None
     category: str = "custom"

@@ -69,11 +69,13 @@ def _freeze_type(contract: TypeContract) -> JsonObject:
         "timeout": contract.timeout,
         "queue": contract.queue,
         "max_output": contract.max_output,
+        "cost": contract.cost,
         "ability": contract.ability,
         "is_pure": contract.is_pure,
         "has_side_effects": contract.has_side_effects,
         "has_cancel_hook": contract.has_cancel_hook,
         "waits": contract.waits,
+        **({"streams": True} if contract.streams else {}),
         "secret_members": cast("Json", sorted(contract.secret_members)),
         "digest": get_digest(contract),
     }

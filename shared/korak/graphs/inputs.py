@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Final, cast
 
+from korak.errors import Issue
+from korak.graphs import hygiene, paths
+from korak.graphs.document import RUN_LIMITS, Graph
 from korak.model import Json, JsonObject
+
+INTO_STATE: Final[JsonObject] = {"field": "state", "value": {"ref": "input"}}
+"""The config of a `set_field` that makes the input the state."""
+
+
+def begins_with_input(graph: Graph, targets: Mapping[str, str]) -> bool:
+    """Whether the node that follows the trigger, whose ways out these are, makes the input the state."""
+    first = graph.nodes.get(next(iter(targets.values()), ""))
+    return first is not None and first.type == "set_field" and first.config == INTO_STATE
+
+
+def check_payload(payload: JsonObject, limits: Mapping[str, int]) -> list[Issue]:
+    """What keeps an input from being the first state: keys that begin with `_`, and more bytes than it may have."""
+    reserved = [name for name in payload if name.startswith("_")]
+    if reserved:
+        return [Issue("field_not_writable", paths.pointer([name]), {"field": name}) for name in reserved]
+    limit = limits.get("max_state_bytes") or RUN_LIMITS["max_state_bytes"]
+    actual = hygiene.size(payload)
+    if limit is not None and actual > limit:
+        return [Issue("max_state_bytes_exceeded", "", {"limit": limit, "actual": actual})]
+    return []
 
 
 def get_input_schema(config: JsonObject) -> JsonObject | None:

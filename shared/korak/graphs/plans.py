@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -9,12 +10,13 @@ from typing import Final, cast
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Graph, Node, read_graph
+from korak.graphs.document import Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
 from korak.graphs.hooks import ON_CANCEL, ON_DEADLINE, list_hooks
-from korak.graphs.inputs import fill_defaults, get_input_schema
+from korak.graphs.inputs import begins_with_input, check_payload, fill_defaults, get_input_schema
+from korak.graphs.limiting import FlowRule, read_flow
 from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
 from korak.graphs.references import find_node_ids, list_node_references
@@ -57,13 +59,18 @@ class PlannedNode:
     queue: str | None
     priority: int | None
     max_output: int | None
+    cost: int
+    """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
+    streams: bool
     has_side_effects: bool
     ability: str | None
     input_schema: Schema | None
     repeats: bool
     jumps: frozenset[str] | None
+    names: Mapping[str, str]
+    """The ids of the nodes that it may jump to by their labels, where those are no ids and not taken twice."""
     comes_round: bool
     """Whether it stands in a cycle of its own body."""
     container: str | None
@@ -73,6 +80,7 @@ class PlannedNode:
     escalations: tuple[JsonObject, ...]
     digest: str
     """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
+    flow: tuple[FlowRule, ...] = ()
     program: object = None
     """A slot that a pure type may fill with its compiled config."""
     compensate: PlannedNode | None = None
@@ -100,6 +108,8 @@ class PlanSettings:
     compensate_on_failure: bool = False
     on_cancel: PlannedNode | None = None
     on_deadline: PlannedNode | None = None
+    flow: tuple[FlowRule, ...] = ()
+    prune_after: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -122,6 +132,10 @@ class Plan:
     input_schema: Schema | None
 
     has_containers: bool = False
+    has_flow: bool = False
+    """Whether a node or the settings limit who runs."""
+    begins_with_input: bool = False
+    """Whether its first node makes the input the state, as a chain's does."""
     has_compensations: bool = False
     cleans_up: bool = False
     """Whether anything runs after it was cancelled or has failed, besides what its step types do on a cancel."""
@@ -141,10 +155,13 @@ class Plan:
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
-        if self.inputs is None or self.input_schema is None:
-            return given, []
-        filled = fill_defaults(self.inputs, given)
-        return filled, self.input_schema.check(filled, code="invalid_input")
+        filled, issues = given, []
+        if self.inputs is not None and self.input_schema is not None:
+            filled = fill_defaults(self.inputs, given)
+            issues = self.input_schema.check(filled, code="invalid_input")
+        if self.begins_with_input and not issues:
+            issues = check_payload(filled, self.settings.limits)
+        return filled, issues
 
 
 def build(document: Json, frozen: Json) -> Plan:
@@ -166,6 +183,7 @@ class _Planner:
         self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
         self._targets: dict[str, dict[str, str]] = {}
         self._repeating: set[str] = set()
+        self._names: dict[str, Mapping[str, str]] = {}
 
     def plan(self) -> Plan:
         graph = self._graph
@@ -195,11 +213,14 @@ class _Planner:
             has_containers=any(node.bodies for node in nodes.values()),
             has_compensations=any(node.compensate for node in nodes.values()),
             cleans_up=bool(hooks),
+            has_flow="flow" in self._settings or any(node.flow for node in nodes.values()),
+            begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
         )
 
     def _read_flow(self) -> None:
         for body in self._graph.bodies:
             self._repeating |= get_repeating(get_successors(body))
+            self._names.update(dict.fromkeys(body.ids, _list_names(body)))
             for edge in body.edges:
                 if edge.target not in self._graph.nodes:
                     raise Invalid("edge_unknown_node", id=edge.target)
@@ -227,13 +248,16 @@ class _Planner:
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
+            cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
+            streams=bool(entry.get("streams")),
             has_side_effects=bool(entry["has_side_effects"]),
             ability=cast("str | None", entry["ability"]),
             input_schema=None if config.is_literal else self._schemas[name],
             repeats=node.id in self._repeating or node.container is not None,
             jumps=ANY if raw.get("jumps") == "any" else node.jumps,
+            names=self._names[node.id] if "jumps" in raw else {},
             comes_round=node.id in self._repeating,
             container=node.container,
             branch=node.branch,
@@ -241,6 +265,7 @@ class _Planner:
             branches={name: start for name in node.branches if (start := self._get_start(node, name))},
             escalations=tuple(cast("list[JsonObject]", raw.get("escalations") or [])),
             digest=cast("str", entry["digest"]),
+            flow=read_flow(raw.get("flow")),
         )
 
     def _get_start(self, node: Node, branch: str | None) -> str | None:
@@ -269,6 +294,8 @@ class _Planner:
             compensate_on_failure=bool(written.get("compensate_on_failure")),
             on_cancel=hooks.get(ON_CANCEL),
             on_deadline=hooks.get(ON_DEADLINE),
+            flow=read_flow(written.get("flow")),
+            prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
     def _get_referenced(self, nodes: Mapping[str, PlannedNode], hooks: Iterable[PlannedNode]) -> frozenset[str]:
@@ -276,14 +303,24 @@ class _Planner:
         label = self._settings.get("label")
         if label is not None:
             named.update(list_node_references(compile_value(label).references()))
+        for rule in read_flow(self._settings.get("flow")):
+            named.update(list_node_references(rule.key.references()))
         return frozenset(nodes) if None in named else frozenset(nodes) & named
 
     def _list_read(self, node: PlannedNode) -> Iterator[str | None]:
         schema = cast("JsonObject", self._types[f"{node.type}@{node.type_version}"]["config_schema"])
         reads = list_reads(schema, node.raw, node.raw)
         yield from list_node_references(read for read in reads if isinstance(read, Reference))
+        for rule in node.flow:
+            yield from list_node_references(rule.key.references())
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
+
+
+def _list_names(body: Body) -> Mapping[str, str]:
+    labels = Counter(node.raw.get("label") for node in body.nodes)
+    taken, named = body.ids, ((node.raw.get("label"), node.id) for node in body.nodes)
+    return {label: id_ for label, id_ in named if isinstance(label, str) and labels[label] == 1 and label not in taken}
 
 
 def _compile_config_schema(entry: JsonObject) -> Schema | None:

@@ -39,6 +39,9 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.closed_scopes
         or changes.new_compensations
         or changes.compensations
+        or changes.leavings is not None
+        or changes.freed
+        or changes.leaves
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
         for changes in batch
@@ -52,6 +55,7 @@ def is_begun_here(step: StepRun) -> bool:
         and step.attempt == 1
         and step.role is StepRole.STEP
         and step.resume_signal is None
+        and step.flow is None
     )
 
 
@@ -153,6 +157,18 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
+    await _write_left(runner, batch)
+
+
+async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:
+    """What steps leave beside their records. Artifacts go in the order of their keys: no two wait for each other."""
+    left = [(changes.instance.id, changes.leavings) for changes in batch if changes.leavings is not None]
+    artifacts = [artifact for _, leavings in left for artifact in leavings.artifacts]
+    artifacts.sort(key=lambda artifact: (artifact.instance_id, artifact.key))
+    await _write(runner, "artifacts_keep", "artifact", artifacts)
+    closed = [(instance_id, execution) for instance_id, leavings in left for execution in leavings.closed_chunks]
+    if closed:
+        await runner.fetch("chunks_close", closed=closed)
 
 
 async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:

@@ -44,6 +44,7 @@ class Loader:
             instance.id: Snapshot(instance, plans[instance.version_id], self._policy) for instance in instances.values()
         }
         await _load_steps(runner, ids, closed, snapshots)
+        await _load_flows(runner, [snapshot for snapshot in snapshots.values() if snapshot.plan.has_flow])
         for row in await runner.fetch("waits_load", ids=ids):
             wait = read(Wait, row)
             snapshots[wait.instance_id].waits[wait.id] = wait
@@ -84,6 +85,19 @@ def has_ended(instance: Instance, step: StepRun) -> bool:
     is_out_of_time = instance.closed_reason is ClosedReason.DEADLINE and step.node_id == instance.failed_node_id
     is_it = step.status is StepStatus.FAILED or (step.status is StepStatus.CANCELLED and is_out_of_time)
     return is_it and step.role is StepRole.STEP and step.scope_id is None and step.outcome is None
+
+
+async def _load_flows(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
+    """Only instances whose graph has limits have keys."""
+    steps = {
+        step.id: step
+        for snapshot in snapshots
+        for step in (*snapshot.steps.values(), *snapshot.halted.values(), snapshot.failed)
+        if step is not None
+    }
+    if steps:
+        for row in await runner.fetch("flows_load", ids=sorted(steps)):
+            steps[row["id"]].flow = row["flow"]
 
 
 def is_halted(instance: Instance, step: StepRun) -> bool:

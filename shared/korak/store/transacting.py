@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
@@ -14,17 +14,19 @@ from korak.core.changes import Changes
 from korak.core.decide import decide
 from korak.core.facts import Broken, Claimed, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
-from korak.errors import KorakError, TransientError
+from korak.errors import Conflict, KorakError, TransientError
 from korak.model import FailureCategory
+from korak.store import runs
 from korak.store.applying import apply
 from korak.store.database import Hot, Runner, is_data_fault
 from korak.store.loading import Loader, lock
+from korak.store.rooms import Admission, Rouser, hold_rooms, settle_rooms
 from korak.store.sealing import Ids, seal
 
 log: logging.Logger = logging.getLogger(__name__)
 
 
-class Stamper(Protocol):
+class Stamper(Rouser, Protocol):
     """Marks, before they are written, the ready steps that will be sent right after the commit."""
 
     async def prepare(self, batch: Iterable[Changes]) -> None:
@@ -87,6 +89,8 @@ class Transactor:
             middle = len(asks) // 2
             first = await self.answer(asks[:middle], now, patience=patience)
             return first + await self.answer(asks[middle:], now, patience=patience)
+        if runs.is_taken(error):
+            return [Conflict("id_in_use")]
         ask = blame(asks[0], error)
         if ask is None:
             raise error
@@ -101,6 +105,7 @@ class Transactor:
         for ask in asks:
             snapshot = snapshots.get(ask.instance_id)
             answers.append(Skipped() if snapshot is None else decide_safely(snapshot, ask.fact, now))
+        admission = await _admit(runner, asks, snapshots, answers, now)
         batch = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
         if batch:
             await self._stamper.prepare(batch)
@@ -109,7 +114,29 @@ class Transactor:
                 seal(changes, self._ids)
                 self._stamper.stamp(changes)
             await apply(runner, batch)
+            if admission is not None:
+                await settle_rooms(runner, admission, batch, self._stamper)
         return answers
+
+
+async def _admit(
+    runner: Runner,
+    asks: Sequence[Ask],
+    snapshots: Mapping[int, Snapshot],
+    answers: list[Answer],
+    now: datetime,
+) -> Admission | None:
+    """Find room for what was decided to run under limits; what got none is decided once more, knowing that.
+
+    Where no graph has limits this costs nothing.
+    """
+    if not any(snapshot.plan.has_flow for snapshot in snapshots.values()):
+        return None
+    admission = await hold_rooms(runner, answers, now)
+    for place, denial in admission.admit(answers) if admission is not None else ():
+        denied = replace(snapshots[asks[place].instance_id], denials=(denial,))
+        answers[place] = decide_safely(denied, asks[place].fact, now)
+    return admission
 
 
 def _get_step(ask: Ask) -> int | None:

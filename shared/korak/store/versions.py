@@ -101,9 +101,7 @@ async def publish(
     now: datetime,
 ) -> int:
     """Freeze the draft of a locked definition as its next version, which becomes the current one; its number."""
-    highest = func.coalesce(func.max(versions.c.number), 0).label("highest")
-    row = await fetch_one(connection, select(highest).where(versions.c.definition_id == definition.id))
-    number = 1 + (row["highest"] if row else 0)
+    number = await _get_next_number(connection, definition.id)
     await _supersede(connection, definition.id, now=now)
     frozen = (
         update(versions)
@@ -124,12 +122,53 @@ async def publish(
     return number
 
 
+async def freeze(
+    connection: Connection,
+    definition_id: int,
+    document: JsonObject,
+    *,
+    contracts: JsonObject,
+    publisher: str | None,
+    now: datetime,
+) -> Version:
+    """The next version of a locked definition, which doesn't become the current one; its draft stays as it is."""
+    number = await _get_next_number(connection, definition_id)
+    frozen = insert(versions).values(
+        definition_id=definition_id,
+        number=number,
+        status=VersionStatus.SUPERSEDED,
+        schema_version=SCHEMA,
+        graph=document,
+        checksum=checksum(document),
+        contracts=contracts,
+        published_at=now,
+        publisher_type=None if publisher is None else "user",
+        publisher_id=publisher,
+        created_at=now,
+        updated_at=now,
+        **_get_parts(document),
+    )
+    row = await fetch_one(connection, frozen.returning(versions))
+    assert row is not None, "it was inserted"
+    return _read_version(row)
+
+
+async def _get_next_number(connection: Connection, definition_id: int) -> int:
+    highest = func.coalesce(func.max(versions.c.number), 0).label("highest")
+    row = await fetch_one(connection, select(highest).where(versions.c.definition_id == definition_id))
+    return 1 + int(row["highest"] if row else 0)
+
+
 async def activate(connection: Connection, definition: Definition, version: Version, *, now: datetime) -> None:
-    """Make an older version of a locked definition the current one again."""
+    """Make another version of a locked definition the current one; a draft that is the same goes."""
     await _supersede(connection, definition.id, now=now)
     standing = update(versions).where(versions.c.id == version.id)
     await fetch(connection, standing.values(status=VersionStatus.PUBLISHED, updated_at=now))
-    await change(connection, definition.id, now=now, current_version_id=version.id)
+    draft = await get_draft(connection, definition.id)
+    if draft is not None and draft.checksum == version.checksum:
+        await drop_draft(connection, definition.id)
+    columns = {"current_version_id": version.id, "status": DefinitionStatus.ACTIVE}
+    await change(connection, definition.id, now=now, **columns, **get_names(definition.key, version.graph))
 
 
 async def _supersede(connection: Connection, definition_id: int, *, now: datetime) -> None:
@@ -156,6 +195,15 @@ async def get_version(connection: Connection, definition_id: int, number: int) -
     """One version by its number."""
     query = select(versions).where(versions.c.definition_id == definition_id, versions.c.number == number)
     row = await fetch_one(connection, query)
+    return None if row is None else _read_version(row)
+
+
+async def find_version(connection: Connection, definition_id: int, checksum: str) -> Version | None:
+    """The newest version with a checksum."""
+    query = select(versions).where(
+        versions.c.definition_id == definition_id, versions.c.checksum == checksum, versions.c.number.is_not(None)
+    )
+    row = await fetch_one(connection, query.order_by(versions.c.number.desc()).limit(1))
     return None if row is None else _read_version(row)
 
 

@@ -299,3 +299,22 @@ async def test_a_get_waits_for_the_end(api: Api, database_url: str) -> None:
 
     assert ended["status"] == "completed"
     assert (await api.get(one, wait=30)).json() == ended
+
+
+async def test_an_instance_shows_its_limits_and_what_it_has_used(api: Api, database_url: str) -> None:
+    """The limits in force are the definition's where they are lower; units are counted where they have one."""
+    limits = {"max_transitions": 7, "max_cost_units": 3}
+    priced = node("price", "test.price", order="a") | {"save": {"key": "price"}}
+    await api.publish(chain("spends", priced, node("nap", "wait", **{"for": "PT3H"}), limits=limits))
+    started = await api.start("spends")
+    async with open_flows(database_url) as flows:
+        await finish(flows, api, await claim(flows, api, started["id"]), Complete(output={"unit": 1}))
+
+    budget = (await api.show(started["id"]))["budget"]
+
+    engine = api.resources.limits.run
+    others = {name: engine[name] for name in ("max_steps", "max_for_each_items", "max_state_bytes")}
+    assert budget["limits"] == {**others, **limits}
+    assert (budget["steps"], budget["transitions"], budget["cost_units"]) == (2, 1, 1)
+    assert budget["state_bytes"] == len('{"price":{"unit":1}}')
+    assert started["budget"]["limits"] == budget["limits"]

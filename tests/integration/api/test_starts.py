@@ -78,13 +78,9 @@ async def test_a_wrong_input_is_told_with_its_pointer_and_nothing_is_kept(api: A
 @pytest.mark.parametrize(
     ("body", "code", "pointer"),
     [
-        ({"id": "o-1"}, "not_available", "/id"),
-        ({"on_open": "fail"}, "not_available", "/on_open"),
-        ({"on_closed": "allow"}, "not_available", "/on_closed"),
         ({"subject": {"type": "order", "id": "1"}}, "not_available", "/subject"),
         ({"on_behalf_of": "ana"}, "not_available", "/on_behalf_of"),
         ({"run_timeout": 1}, "not_available", "/run_timeout"),
-        ({"debounce": {"key": "a"}}, "not_available", "/debounce"),
         ({"inputs": {}}, "invalid_value", "/inputs"),
         ({"input": []}, "invalid_value", "/input"),
         ({"priority": "highest"}, "invalid_value", "/priority"),
@@ -104,6 +100,7 @@ async def test_members_that_aren_t_served_or_are_wrong_are_told(api: Api, body: 
 
 
 async def test_what_can_t_be_started_is_told(api: Api) -> None:
+    """T-X-4."""
     await api.post("/v1/definitions", {"graph": ORDER})
 
     unknown = await api.post("/v1/definitions/nothing/start", {})
@@ -155,6 +152,7 @@ async def test_au_2_a_start_on_behalf_of_nobody_is_refused(api: Api) -> None:
 
 
 async def test_id_2_a_key_starts_once(api: Api) -> None:
+    """T-GUARD-5."""
     await api.publish(ORDER)
     key = {"idempotency-key": "k-1"}
 
@@ -184,6 +182,7 @@ async def test_id_11_the_raw_key_is_nowhere_in_the_database(api: Api) -> None:
 
 
 async def test_id_3_parallel_starts_under_one_key_make_one_instance(api: Api, database_url: str) -> None:
+    """T-GUARD-6."""
     await api.publish(ORDER)
     async with open_api(database_url) as other:
         answers = await asyncio.gather(

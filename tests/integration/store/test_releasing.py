@@ -44,6 +44,7 @@ async def test_owners_take_turns(flows: Flows, runner: Single) -> None:
 
 
 async def test_a_higher_priority_goes_first_whoever_owns_it(flows: Flows, runner: Single) -> None:
+    """T-OPT-2."""
     version = await flows.publish(chain(work()))
     await flows.start(version, 3, owner=owner("team:a"))
     await flows.start(version, 3, owner=owner("team:b"), priority=3)

@@ -67,6 +67,7 @@ FACTS: dict[str, Claim] = {
 
 @pytest.mark.parametrize("name", FACTS)
 async def test_rc_2_what_comes_under_another_token_changes_nothing(flows: Flows, name: str) -> None:
+    """T-TX-3."""
     [instance] = await flows.start(await flows.publish(chain(work())))
     step = await flows.claim(instance, await flows.register())
     before = await dump(flows)
@@ -77,7 +78,7 @@ async def test_rc_2_what_comes_under_another_token_changes_nothing(flows: Flows,
 
 @pytest.mark.parametrize("name", FACTS)
 async def test_rc_2_what_comes_from_the_holder_before_changes_nothing(flows: Flows, name: str) -> None:
-    """The engine was lost and the next attempt runs; its own token still comes for the attempt that it had."""
+    """T-HB-4: the engine was lost and the next attempt runs; its own token still comes for the attempt that it had."""
     [instance] = await flows.start(await flows.publish(chain(work(retry={"max_attempts": 3, "backoff": [0]}))))
     step = await flows.claim(instance, engine := await flows.register())
     token = step.claim_token or ""

@@ -42,6 +42,7 @@ async def close(flows: Flows, engine: int, seconds: float, reason: str = "draine
 async def test_a_crash_between_claim_and_record_is_a_second_attempt_under_the_same_key_jb_12(
     flows: Flows, wakers: Wakers, metrics: Metrics
 ) -> None:
+    """T-HB-3."""
     [instance] = await flows.start(await flows.publish(chain(work())))
     first = await flows.claim(instance, await flows.register())
     assert await wakers.run(59) == Report()
@@ -63,6 +64,7 @@ async def test_the_engine_s_row_is_closed_first(flows: Flows, wakers: Wakers) ->
 
 
 async def test_an_engine_that_renews_keeps_its_steps_jb_13(flows: Flows, wakers: Wakers) -> None:
+    """T-HB-2."""
     [instance] = await flows.start(await flows.publish(chain(work())))
     engine = await flows.register()
     await flows.claim(instance, engine)
@@ -166,6 +168,7 @@ async def test_a_thousand_steps_of_one_engine_are_taken_over_in_batches(flows: F
 
 
 async def test_a_lost_run_step_is_sent_again_only_after_requeue_after_jb_10(flows: Flows, wakers: Wakers) -> None:
+    """T-TX-4."""
     [instance] = await flows.start(await flows.publish(chain(work())))
     await send(flows)
     assert await wakers.run(29) == Report()

@@ -153,11 +153,13 @@ async def test_a_stage_that_fails_stops_no_other_and_is_done_by_the_next_pass(fl
 
 async def test_the_stages_run_in_the_order_of_the_spec(flows: Flows, wakers: Wakers) -> None:
     assert list((await wakers.make()).stages) == [
+        "inbox",
         "match",
         "deliver",
         "reclaim",
         "resend",
         "unpark",
+        "limits",
         "due",
         "polls",
         "deadlines",

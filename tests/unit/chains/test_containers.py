@@ -107,7 +107,7 @@ def test_a_second_round_has_its_own_items() -> None:
 def test_more_items_than_allowed() -> None:
     """T-GUARD-3"""
     begun = run(chain("x").max_for_each_items(2).for_each("n", links.score), {"n": [1, 2, 3]})
-    assert (begun.instance.status, begun.family.failures[-1].code) == (FAILED, "max_for_each_items_exceeded")
+    assert (begun.instance.status, begun.family.failures[-1].code) == (FAILED, "budget_items")
     assert begun.list_steps("s0_item") == []
 
 

@@ -67,6 +67,7 @@ def test_a_chain_is_a_graph() -> None:
                 "config": {
                     "signals": ["approved", "rejected"],
                     "mode": "any",
+                    "human": "decision",
                     "result": {
                         "outcome": {"cel": '"approved" in signal.payload ? "approved" : "rejected"'},
                         "signal": {"cel": '"approved" in signal.payload ? "approved" : "rejected"'},

@@ -35,7 +35,7 @@ def test_a_default_gives_way_to_the_state() -> None:
 
 
 def test_reserved_keys_stay_out_of_the_state() -> None:
-    """T-STATE-2, T-STATE-4"""
+    """T-STATE-2, T-STATE-4, T-LOG-4"""
     assert get_state(run(chain("x").then(links.secretive))) == {"ok": 2}
 
 
@@ -75,6 +75,18 @@ def test_an_unknown_target_fails_the_run() -> None:
     built = chain("x").max_attempts(1).then(links.leap, to="nowhere").jumps("1").then(links.count)
     begun = run(built)
     assert (begun.instance.status, get_state(begun)) == (FAILED, {})
+    assert begun.family.failures[-1].params == {"target": "nowhere"}
+
+
+@pytest.mark.parametrize("jumps", [("2", "Über alles"), ()])
+@pytest.mark.parametrize(("to", "node"), [("2", "s2"), ("s2", "s2"), ("Über alles", "s_ber_alles")])
+def test_a_step_is_reached_by_its_name_or_its_number(jumps: tuple[str, ...], to: str, node: str) -> None:
+    """T-COND-3: one without a name by its number, and every one by its node's id too"""
+    built = chain("x").then(links.leap, to=to).jumps(*jumps).then(links.count).then(links.secretive)
+    begun = run(built.then(links.fork, "Über alles"))
+    assert begun.instance.status is COMPLETED
+    assert [step.node_id for step in begun.family.steps.values() if step.node_type != "set_field"][1] == node
+    assert begun.list_steps("s1") == []
 
 
 def test_no_target_is_no_jump() -> None:
@@ -241,7 +253,7 @@ def test_a_straight_chain_passes_with_as_many_transitions_as_steps() -> None:
     three = chain("x").then(links.fetch).delay(0).then(links.count, "last")
     assert run(three.max_transitions(3), {"order": "a"}).instance.status is COMPLETED
     begun = run(three.max_transitions(2).max_attempts(5), {"order": "a"})
-    assert (begun.instance.status, get_failure(begun)) == (FAILED, "max_transitions_exceeded")
+    assert (begun.instance.status, get_failure(begun)) == (FAILED, "budget_transitions")
     assert get_state(begun) == {"order": "a", "fetched": "a"}
     assert [step.attempt for step in begun.list_steps("last")] == [1]
 
@@ -253,9 +265,27 @@ def test_a_repeat_is_a_transition() -> None:
     assert (begun.instance.status, get_state(begun)) == (FAILED, {"rounds": 2})
 
 
+def test_costs_are_added_up() -> None:
+    """T-GUARD-9"""
+    twice = chain("x").then(links.dear).then(links.dear, "last")
+    assert run(twice.max_cost_units(4)).instance.status is COMPLETED
+    begun = run(twice.max_cost_units(3))
+    assert (begun.instance.status, get_failure(begun), get_state(begun)) == (FAILED, "budget_cost", {"rounds": 1})
+    assert begun.instance.failed_node_id == "last"
+
+
+def test_what_older_steps_returned_leaves_the_state() -> None:
+    """T-PRUNE-1, T-PRUNE-2, T-PRUNE-3"""
+    built = chain("x").then(links.fetch).then(links.price).then(links.count).then(links.secretive)
+    given: JsonObject = {"order": "a", "mine": 1}
+    assert sorted(get_state(run(built, given))) == ["fetched", "mine", "ok", "order", "price", "rounds"]
+    assert sorted(get_state(run(built.prune_state_after(), given))) == ["mine", "ok", "order", "rounds"]
+    assert sorted(get_state(run(built.prune_state_after(1), given))) == ["mine", "ok", "order"]
+
+
 def test_a_state_over_its_limit_fails_the_run() -> None:
     begun = run(chain("x").max_state_bytes(30).then(links.fetch, order="a" * 40))
-    assert (begun.instance.status, get_failure(begun)) == (FAILED, "max_state_bytes_exceeded")
+    assert (begun.instance.status, get_failure(begun)) == (FAILED, "budget_state_bytes")
     begun = run(chain("x").max_state_bytes(30).then(links.count), {"a": "a" * 40})
     assert (begun.instance.status, begun.list_steps("s0")) == (FAILED, [])
 

@@ -28,7 +28,7 @@ def finish_line(policy: Policy, settings: JsonObject | None = None) -> Run:
 
 @pytest.mark.parametrize(
     ("name", "enough", "code"),
-    [("max_steps", 3, "step_limit_exceeded"), ("max_transitions", 2, "max_transitions_exceeded")],
+    [("max_steps", 3, "step_limit_exceeded"), ("max_transitions", 2, "budget_transitions")],
 )
 def test_lm_1_9_a_limit_holds_at_its_number_and_fails_one_over(name: str, enough: int, code: str) -> None:
     assert finish_line(limited(**{name: enough})).instance.status is InstanceStatus.COMPLETED
@@ -74,8 +74,8 @@ def check_state(run: Run, completes: bool, size: int) -> None:
     if completes:
         assert run.instance.status is InstanceStatus.COMPLETED
     else:
-        assert run.instance.failure_code == "max_state_bytes_exceeded"
-        assert f"limits.max_state_bytes is {size}" in render("max_state_bytes_exceeded", run.instance.failure_params)
+        assert run.instance.failure_code == "budget_state_bytes"
+        assert f"limits.max_state_bytes is {size}" in render("budget_state_bytes", run.instance.failure_params)
 
 
 @pytest.mark.parametrize(("limit", "completes"), [(6, True), (5, False)])

@@ -313,7 +313,7 @@ def test_jumps_inside_are_bounded_for_their_branch() -> None:
         if not run.instance.is_ended:
             run.claim(find(run, "x"))
             run.finish(Complete(output={"_next_step": "x"}), step=find(run, "x"))
-    assert run.instance.failure_code == "max_transitions_exceeded"
+    assert run.instance.failure_code == "budget_transitions"
 
 
 def test_signals_wake_the_branch_that_waits() -> None:

@@ -222,7 +222,7 @@ def test_mr_2_what_a_wait_node_was_given_is_not_awaited_again() -> None:
     run = Run(built.edge("start", "w").edge("w", "done"), policy=Policy(limits=limits))
     run.claim()
     run.signal("go", "x" * 60)
-    assert run.instance.failure_code == "max_state_bytes_exceeded"
+    assert run.instance.failure_code == "budget_state_bytes"
     run.memory.policy = Policy()
     run.tell(RetryAsked())
     run.claim()

@@ -169,7 +169,7 @@ def test_a_limit_leaves_by_no_exit() -> None:
     run = Run(exits(), policy=Policy(limits={**Policy().limits, "max_transitions": 0}))
     run.claim()
     run.finish(Complete())
-    assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "max_transitions_exceeded")
+    assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "budget_transitions")
 
 
 def test_an_outcome_that_the_type_does_not_declare_fails_the_step() -> None:

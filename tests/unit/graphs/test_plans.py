@@ -122,6 +122,18 @@ def test_jumps() -> None:
     assert plan_of(simple().jumps()).nodes["a"].jumps is ANY
 
 
+def test_jumps_know_labels_that_are_no_ids_and_not_taken_twice() -> None:
+    labels = {"b": "Same", "c": "Same", "d": "a"}
+    graph: Any = simple().document()
+    [given] = [node for node in graph["nodes"] if node["id"] == "a"]
+    graph["nodes"] += [{**given, "id": name, "label": label, "jumps": "any"} for name, label in labels.items()]
+    graph["edges"] += [{"from": name, "to": "done"} for name in labels]
+    given |= {"label": "First", "jumps": "any"}
+    planned = plan_of(graph).nodes
+    assert planned["a"].names == planned["b"].names == {"First": "a"}
+    assert planned["done"].names == {}
+
+
 def test_what_can_come_round_repeats() -> None:
     built = (
         graph("order")

@@ -22,6 +22,9 @@ FORMS = ("event", "signal", "signals", "condition", "for", "until")
 POLL_FLOOR: Final = timedelta(minutes=1)
 MAX_NAME: Final = 191
 
+HUMANS: Final = ("approval", "input", "decision")
+"""What a wait may ask of a person. A decision's first signal approves, its second one rejects."""
+
 _EXTRAS = {
     "match": ("event", "signal", "signals"),
     "correlation": ("signal", "signals"),
@@ -29,6 +32,7 @@ _EXTRAS = {
     "mode": ("signals",),
     "poll": ("condition",),
     "result": ("event", "signal", "signals"),
+    "human": ("signal", "signals"),
 }
 
 _OUTPUT: JsonObject = {
@@ -60,6 +64,7 @@ class Waiting:
 class WaitStep(PureType[Waiting]):
     """Leaves by `next` when what it waits for has come, by `timed_out` when its time limit has passed.
 
+    `human` tells whom it asks: an approval or an input is the one signal that is waited for, a decision one of two.
     `result` is a value that makes the output of what came (`signal.name`, `signal.payload`): an object, or a list of
     objects that are put together, the later ones on top.
     """
@@ -83,6 +88,7 @@ class WaitStep(PureType[Waiting]):
             "poll": shapes.titled(shapes.DURATION, "Look every"),
             "result": shapes.titled(shapes.VALUE, "Output"),
             "timeout": shapes.titled(shapes.VALUE, "No longer than"),
+            "human": {"title": "Put to a person as", "enum": [*HUMANS]},
         }
     )
     output_schema: JsonObject | None = _OUTPUT
@@ -97,6 +103,7 @@ class WaitStep(PureType[Waiting]):
         return [
             *shapes.exactly_one(config, FORMS),
             *_check_extras(config),
+            *_check_human(config),
             *_check_names(config),
             *delay.check_time(config, "until"),
             *_check_timeout(config),
@@ -201,6 +208,16 @@ def _check_extras(config: JsonObject) -> list[Issue]:
         for extra, forms in _EXTRAS.items()
         if extra in config and not shapes.list_given(config, forms)
     ]
+
+
+def _check_human(config: JsonObject) -> list[Issue]:
+    human, names = config.get("human"), config.get("signals")
+    if human is None:
+        return []
+    if human != "decision":
+        return [] if "signal" in config else [shapes.wrong("/human", f"An {human} is one signal.")]
+    is_two = isinstance(names, list) and not shapes.is_form(names) and len(names) == 2 and config.get("mode") == "any"
+    return [] if is_two else [shapes.wrong("/human", "A decision is any of two signals: one approves, one rejects.")]
 
 
 def _check_names(config: JsonObject) -> list[Issue]:

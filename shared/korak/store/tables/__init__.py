@@ -5,6 +5,7 @@ from __future__ import annotations
 from korak.store.tables.definitions import workflow_definitions, workflow_versions
 from korak.store.tables.deliveries import event_shapes, workflow_emits, workflow_signals
 from korak.store.tables.fleet import engines, queues
+from korak.store.tables.inbox import workflow_inbox
 from korak.store.tables.instances import (
     workflow_compensations,
     workflow_events,
@@ -12,7 +13,9 @@ from korak.store.tables.instances import (
     workflow_instances,
     workflow_scopes,
 )
+from korak.store.tables.leavings import workflow_artifacts, workflow_chunks
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
+from korak.store.tables.limits import flow_slots, flow_weights, holds
 from korak.store.tables.metadata import metadata
 from korak.store.tables.steps import workflow_step_runs, workflow_waits
 
@@ -20,16 +23,22 @@ __all__ = [
     "engines",
     "event_shapes",
     "flow_keys",
+    "flow_slots",
+    "flow_weights",
+    "holds",
     "http_answers",
     "metadata",
     "queues",
     "tokens",
+    "workflow_artifacts",
+    "workflow_chunks",
     "workflow_compensations",
     "workflow_definitions",
     "workflow_emits",
     "workflow_events",
     "workflow_failures",
     "workflow_idempotency_keys",
+    "workflow_inbox",
     "workflow_instances",
     "workflow_scopes",
     "workflow_signals",

@@ -1,0 +1,116 @@
+"""What completing a step costs a run (transitions, units, bytes of its state), and what is pruned after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from korak.core import failing
+from korak.core.draft import Draft
+from korak.core.facts import Raised
+from korak.core.states import list_saved
+from korak.graphs.hygiene import size
+from korak.graphs.plans import PlannedNode
+from korak.model import JsonObject
+
+UNITS, WRITERS = "units", "writers"
+"""Parts of a run's bookkeeping: what its steps have cost, and which step wrote each key of the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one completed step comes to. `written` enters the state; what is None isn't counted, or not pruned."""
+
+    written: JsonObject
+    transitions: int
+    units: int | None = None
+    writers: JsonObject | None = None
+    removed: JsonObject | None = None
+
+
+def make_bill(draft: Draft, node: PlannedNode, patch: JsonObject, output: JsonObject, scope_id: int | None) -> Bill:
+    """What completing the node comes to. `patch` are keys of the state that it writes besides what its node saves."""
+    saved = list_saved(node, output)
+    written = {**patch, **saved}
+    made = _count_transitions(draft, node, scope_id)
+    units = _count_units(draft, node)
+    kept = draft.plan.settings.prune_after
+    if kept is None or scope_id is not None:
+        return Bill(written, made, units)
+    writers = _note_writers(draft, node, patch, saved, made)
+    removed: JsonObject = {key: number for key, number in writers.items() if _is_old(number, made, kept)}
+    for key in removed:
+        del writers[key]
+    return Bill(written, made, units, writers, removed)
+
+
+def find_breach(draft: Draft, bill: Bill, scope_id: int | None) -> Raised | None:
+    """The limit that would be passed, if any. The state is measured as it stands after pruning."""
+    given, policy = draft.plan.settings.limits, draft.policy
+    limit = policy.get_limit("max_transitions", given)
+    if bill.transitions > limit:
+        return failing.limit_breach("budget_transitions", {"limit": limit, "actual": bill.transitions})
+    if bill.units is not None and bill.units > (most := policy.find_limit("max_cost_units", given) or 0):
+        return failing.limit_breach("budget_cost", {"limit": most, "actual": bill.units})
+    if bill.written:
+        limit = policy.get_limit("max_state_bytes", given)
+        state = {**draft.get_state(scope_id), **bill.written}
+        actual = size({key: state[key] for key in state if key not in bill.removed} if bill.removed else state)
+        if actual > limit:
+            return failing.limit_breach("budget_state_bytes", {"limit": limit, "actual": actual})
+    return None
+
+
+def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:
+    """Count the step, and take what it wrote into the state."""
+    if scope_id is None:
+        draft.instance.transitions_count = bill.transitions
+    elif bill.transitions:
+        draft.set_walk("transitions", {"count": bill.transitions}, scope_id)
+    if bill.units is not None and bill.units != get_units(draft):
+        draft.set_walk(UNITS, {"count": bill.units})
+    draft.write_state(scope_id, bill.written)
+    if bill.writers is not None and bill.writers != draft.get_walk(WRITERS):
+        draft.set_walk(WRITERS, bill.writers)
+    if bill.removed:
+        draft.remove_state(bill.removed)
+
+
+def get_units(draft: Draft) -> int:
+    """What the run's completed steps have cost until now, as far as somebody counts."""
+    count = draft.get_walk(UNITS).get("count")
+    return count if isinstance(count, int) else 0
+
+
+def _count_units(draft: Draft, node: PlannedNode) -> int | None:
+    """The units with this step; None where neither graph nor engine has a limit, so that nobody pays for counting."""
+    if draft.policy.find_limit("max_cost_units", draft.plan.settings.limits) is None:
+        return None
+    return get_units(draft) + node.cost
+
+
+def _count_transitions(draft: Draft, node: PlannedNode, scope_id: int | None) -> int:
+    """The transitions with this one. In a body only those that may come round again count, for that body."""
+    if scope_id is None:
+        return draft.instance.transitions_count + 1
+    if not node.comes_round:
+        return 0
+    count = draft.get_walk("transitions", scope_id).get("count")
+    return (count if isinstance(count, int) else 0) + 1
+
+
+def _note_writers(draft: Draft, node: PlannedNode, patch: JsonObject, saved: JsonObject, number: int) -> JsonObject:
+    """The last writer of each key that a step's output or a container's bodies wrote, by the number of its transition.
+
+    What the start gave has none, and what set_field writes is the author's own: neither is ever pruned.
+    """
+    writers = draft.get_walk(WRITERS)
+    if node.bodies:
+        saved = {**patch, **saved}
+    else:
+        for key in patch:
+            writers.pop(key, None)
+    return {**writers, **dict.fromkeys(saved, number)}
+
+
+def _is_old(number: object, made: int, kept: int) -> bool:
+    return isinstance(number, int) and made - number >= kept

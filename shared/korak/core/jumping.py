@@ -1,0 +1,35 @@
+"""Jumps: an output that names the node to go on with, instead of an edge."""
+
+from __future__ import annotations
+
+from korak.core.draft import Draft
+from korak.core.facts import Raised
+from korak.graphs.plans import ANY, PlannedNode
+from korak.model import Json, JsonObject
+
+JUMP = "_next_step"
+"""The key of an output that names the node to go on with; null is no jump."""
+
+END = "$end"
+"""The target of a jump that ends the run."""
+
+
+def get_jump(node: PlannedNode, output: JsonObject) -> Json:
+    """The id of the node that an output names, by id or by its step's name, or whatever stands there instead."""
+    target = output.get(JUMP)
+    return node.names.get(target, target) if isinstance(target, str) else target
+
+
+def check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | None:
+    """What is wrong with the jump that an output asks for: its node's `jumps` must name it."""
+    target, allowed = get_jump(node, output), node.jumps or frozenset()
+    if target is None or (isinstance(target, str) and target in allowed):
+        return None
+    if allowed == ANY and isinstance(target, str) and (target == END or _is_beside(draft, node, target)):
+        return None
+    return Raised("unknown_jump", None, {"target": output.get(JUMP)}, is_retryable=False)
+
+
+def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:
+    other = draft.plan.nodes.get(target)
+    return other is not None and (other.container, other.branch) == (node.container, node.branch)
