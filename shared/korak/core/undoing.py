@@ -73,8 +73,8 @@ def owe(draft: Draft) -> None:
 
 
 def proceed(draft: Draft) -> None:
-    """Make the next hook that is owed, if none lives. A parent's come after its children's: they hold it back here."""
-    if not draft.plan.cleans_up or any(step.role is not StepRole.STEP for step in draft.steps.values()):
+    """Make the next hook that is owed, unless something else must clean up first. Looked at after every decision."""
+    if not draft.plan.cleans_up or _is_held_back(draft):
         return
     owed = draft.get_walk(OWED)
     for role in ORDER:
@@ -88,6 +88,11 @@ def proceed(draft: Draft) -> None:
         if role is not StepRole.COMPENSATE:
             _make(draft, role)
             return
+
+
+def _is_held_back(draft: Draft) -> bool:
+    """Whether another hook of the run lives: one of these, or the clean-up of an attempt that was cancelled."""
+    return any(step.role is not StepRole.STEP for step in draft.steps.values())
 
 
 def _undo(draft: Draft, row: Compensation) -> None:
