@@ -295,7 +295,8 @@ class Draft:
 
     def _list_ended(self) -> dict[tuple[int | None, str], JsonObject]:
         """What may still be read of ended visits: those of bodies that are over are nobody's."""
-        if not self.scopes.edited and not self.scopes.closed and not self.scopes.added:
+        scopes = self.scopes
+        if not (scopes.edited or scopes.closed or scopes.added or self.snapshot.halted):
             return self.ended
         rows = self.scopes.rows
         live = {None, *(scope.id for scope in rows.values() if scope.status is ScopeStatus.RUNNING)}
