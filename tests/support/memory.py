@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from korak.core.changes import Changes, Leavings
-from korak.core.counters import AHEAD, PAGE, SMALL, Counters
+from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Kept, Policy, Snapshot
@@ -318,7 +318,7 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
             counters = Counters.from_json(step.counters)
             if counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each":
                 whole.add(step.id)
-            room[step.id] = (counters.next_index, AHEAD if step.ready_at is None else PAGE)
+            room[step.id] = (counters.next_index, counters.room if step.ready_at is None else PAGE)
     for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):
         index, left = room.get(scope.step_run_id, (0, 0))
         is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index

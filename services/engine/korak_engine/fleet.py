@@ -107,7 +107,7 @@ class Builder:
         works = [
             feed(consumer, engine.inbox, engine.slots, lambda: self._may_claim(engine), settings.engine.batch),
             *(self._make_claimer(make_desk(), engine).work(engine.inbox) for _ in range(CLAIMERS)),
-            *(Recorder(make_desk(), engine.settle).work(engine.results) for _ in range(RECORDERS)),
+            *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.results) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
             self._watch_hearts(engine),
@@ -142,7 +142,7 @@ class Builder:
 
     def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
         limit = self._settings.engine.batch
-        return Claimer(desk, engine.identity, engine.slots, granted=engine.grant, limit=limit)
+        return Claimer(desk, engine.identity, engine.slots, engine.sights, granted=engine.grant, limit=limit)
 
     def _may_claim(self, engine: Engine) -> bool:
         return engine.identity.is_open and not engine.is_draining and not self._is_blocked

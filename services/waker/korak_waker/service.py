@@ -101,9 +101,8 @@ async def open_waker(
     inbox = Inbox(starting, opener, dispatcher, matcher, ttl=limits.event_ttl, size=limits.batch)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        yield Waker(
-            Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits), releaser, inbox, clock
-        )
+        tools = Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits)
+        yield Waker(tools, releaser, inbox, clock, lambda: database.losses)
     finally:
         await runner.close()
         await starting.close()

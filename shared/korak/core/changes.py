@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from korak.core.rooms import Demand, Denial
-from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Snapshot
 from korak.model import Json
 
@@ -71,8 +71,20 @@ class Changes:
     """Steps of other runs that got ready because of these changes; filled in by the store."""
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
+    is_echo: bool = False
+    """Whether the changes before these, decided in the same go, write and tell all but what was claimed and dropped."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries)
+        return self.is_echo or not (
+            self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries
+        )
+
+
+def echo(changes: Changes, claimed: list[Grant], dropped: str | None) -> Changes:
+    """What one more fact of the same decision came to; `changes` write it."""
+    twin = copy(changes)
+    twin.claimed, twin.dropped = claimed, dropped
+    twin.ready, twin.transitions, twin.roused, twin.is_ended, twin.is_echo = [], [], [], False, True
+    return twin

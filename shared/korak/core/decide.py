@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
@@ -17,7 +18,7 @@ from korak.core import (
     undoing,
     walking,
 )
-from korak.core.changes import Changes
+from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
 from korak.core.facts import (
     Broken,
@@ -45,17 +46,35 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
 
     Raises Conflict where a command asks what the state forbids; then nothing changes.
     """
+    return decide_all(snapshot, [fact], now)[0]
+
+
+def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list[Changes]:
+    """The changes that follow from several facts of one instance, one after the other: the first has them all.
+
+    Those of the others are its echoes: they tell what became of their fact. What `decide` raises for one it raises for
+    all of them.
+    """
     draft = Draft(snapshot, now)
-    if not isinstance(fact, Broken):
+    if not isinstance(facts[0], Broken):
         delivering.obey(draft)
-    _answer(draft, fact)
-    containers.proceed(draft)
-    undoing.proceed(draft)
+    answers = [_answer_next(draft, fact) for fact in facts]
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     if draft.plan.has_flow and draft.instance.is_ended:
         draft.needs.leaves = limiting.leave(draft)
-    return draft.finish()
+    changes = draft.finish()
+    changes.claimed, changes.dropped = answers[0]
+    return [changes, *(echo(changes, claimed, dropped) for claimed, dropped in answers[1:])]
+
+
+def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
+    """Answer one fact; what runs by it, and why it was dropped."""
+    draft.begin_fact()
+    _answer(draft, fact)
+    containers.proceed(draft)
+    undoing.proceed(draft)
+    return draft.claimed, draft.dropped
 
 
 def _answer(draft: Draft, fact: Fact) -> None:

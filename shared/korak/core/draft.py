@@ -46,14 +46,11 @@ class Draft:
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
-        self.walked = 0
-        self.claimant: Claimant | None = None
+        self.begin_fact()
         self.last_outputs: dict[int | None, JsonObject] = {}
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
-        self.claimed: list[Grant] = []
         self.needs: Needs = Needs()
-        self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
@@ -71,6 +68,13 @@ class Draft:
     def stack(self) -> Stack:
         """The compensations, of which only graphs that undo something have any."""
         return Stack(self.snapshot.compensations)
+
+    def begin_fact(self) -> None:
+        """Forget what belongs to the fact before: who asked, how far was walked, what runs by it."""
+        self.walked = 0
+        self.claimant: Claimant | None = None
+        self.claimed: list[Grant] = []
+        self.dropped: str | None = None
 
     def make_id(self) -> int:
         """An id of the draft's own, until the store has given the row another one."""
@@ -361,13 +365,11 @@ class Draft:
             events=self._events,
             failures=self._failures,
             leavings=self.leavings,
-            claimed=self.claimed,
             transitions=self._transitions,
             demands=self.needs.demands,
             parkings=self.needs.parkings,
             freed=self._list_freed() if self.plan.has_flow else [],
             leaves=self.needs.leaves,
-            dropped=self.dropped,
         )
         if changes.is_empty:
             return changes
