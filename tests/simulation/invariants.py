@@ -119,8 +119,8 @@ def _list_holding(memory: Memory, family: Family) -> Iterator[tuple[Place, list[
     kept: Any = (instance.walk or {}).get("flow") or {}
     of_run = dict(zip(kept.get("keys", ()), plan.settings.flow, strict=False)) if kept.get("is_in") else {}
     for step in family.live:
-        rules = zip(plan.nodes[step.node_id].flow, step.flow or (), strict=False)
         if step.status is StepStatus.RUNNING and step.role is StepRole.STEP:
+            rules = zip(plan.nodes[step.node_id].flow, step.flow or (), strict=False)
             own = [each for rule, name in rules for each in _demand(rule, name, step) if name not in of_run]
             yield (instance.id, step.id), list({demand.key: demand for demand in reversed(own)}.values())
     any_step = next(iter(family.steps.values()))

@@ -299,8 +299,7 @@ class Draft:
 
     def _list_ended(self) -> dict[tuple[int | None, str], JsonObject]:
         """What may still be read of ended visits: those of bodies that are over are nobody's."""
-        scopes = self.scopes
-        if not (scopes.edited or scopes.closed or scopes.added or self.snapshot.halted):
+        if not (self.scopes.is_touched or self.snapshot.halted):
             return self.ended
         rows = self.scopes.rows
         live = {None, *(scope.id for scope in rows.values() if scope.status is ScopeStatus.RUNNING)}
@@ -380,8 +379,7 @@ class Draft:
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
         if self.plan.has_compensations:
-            changes.compensations, changes.new_compensations = list(self.stack.edited.values()), self.stack.added
-            changes.after.compensations = self.stack.rows
+            self.stack.finish(changes)
         return changes
 
     def _list_freed(self) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from korak.core import transitions
+from korak.core.changes import Changes
 from korak.core.rows import Compensation, StepRun, copy
 from korak.model import CompensationStatus
 
@@ -44,6 +45,11 @@ class Stack:
         self._set_status(row, to)
         if to is not CompensationStatus.UNDOING:
             self.rows.pop(row.seq)
+
+    def finish(self, changes: Changes) -> None:
+        """Tell what was pushed and how far the others have come, and what holds after that."""
+        changes.compensations, changes.new_compensations = list(self.edited.values()), self.added
+        changes.after.compensations = self.rows
 
     def _set_status(self, row: Compensation, to: CompensationStatus) -> None:
         transitions.check(transitions.COMPENSATION, row.status, to)
