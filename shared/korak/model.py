@@ -157,6 +157,7 @@ class DeliveryKind(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    RETRY = "retry"
     DECISION = "decision"
 
 
@@ -177,6 +178,7 @@ class SignalKind(StrEnum):
     CONDITION = "condition"
     PROBE = "probe"
     CHILD = "child"
+    ENDED = "ended"
     DECISION = "decision"
 
 

@@ -20,6 +20,8 @@ from korak.errors import KorakError
 from korak.graphs.plans import build, freeze
 from korak.model import Json, JsonObject
 from korak.steps.builtin import PURE
+from korak.steps.builtin.start_workflow import StartWorkflow, StartWorkflows
+from korak.steps.builtin.wait_workflows import WaitWorkflows
 from korak.store import engines
 from korak.store.database import Database, Hot, Session
 from korak.store.loading import Loader
@@ -37,7 +39,9 @@ WORK = contract("test.work")
 HELD = contract("test.held", has_cancel_hook=True)
 ASKING = contract("test.asking", waits=True)
 STREAMING = contract("test.streaming", streams=True)
-CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *(kind.contract() for kind in PURE.values())))
+KIN = (StartWorkflow(), StartWorkflows(), WaitWorkflows())
+BUILT_IN = (kind.contract() for kind in (*PURE.values(), *KIN))
+CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *BUILT_IN))
 
 _READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null"
 _NEWEST = "select * from workflow_step_runs where instance_id = $1 order by id desc limit 1"
@@ -76,7 +80,6 @@ class Flows:
     policy: Policy
     starter: Starter
     transactor: Transactor
-    loader: Loader
 
     async def publish(self, document: JsonObject, *, key: str = "flow") -> Version:
         """A definition with this one version."""
@@ -171,7 +174,7 @@ class Flows:
     async def load(self, instance_id: int) -> Snapshot:
         """What a decision would look at now."""
         async with self.database.transaction() as connection:
-            loaded = await self.loader.load(Session(connection), [instance_id], NOW)
+            loaded = await Loader(Plans(), self.policy).load(Session(connection), [instance_id], NOW)
         return loaded[instance_id]
 
     async def get(self, query: str, *given: Any) -> Any:
@@ -203,9 +206,8 @@ async def open_flows(url: str, *, schema: str = "korak", policy: Policy | None =
     policy = policy or Policy()
     ids = Ids()
     async with Database(url, schema, name="flows") as database:
-        loader = Loader(Plans(), policy)
-        transactor = Transactor(Hot(database), loader, ids, Leaving())
-        yield Flows(database, policy, Starter(policy, ids, timedelta(days=30)), transactor, loader)
+        transactor = Transactor(Hot(database), Loader(Plans(), policy), ids, Leaving())
+        yield Flows(database, policy, Starter(policy, ids, timedelta(days=30)), transactor)
 
 
 class Leaving:

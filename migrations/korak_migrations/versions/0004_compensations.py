@@ -7,7 +7,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0004"
-down_revision = "0006"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -34,24 +33,21 @@ class Hook:
 class Undoing(Governed):
     """The part of a chain that says how what it did is taken back."""
 
+    _steps: list[Step]
+
     def __init__(self) -> None:
         super().__init__()
         self._undo: dict[str, Hook] = {}
         self._hooks: dict[str, Hook] = {}
-
-    @property
-    @abstractmethod
-    def _added(self) -> Sequence[Step]:
-        """The steps so far."""
 
     def compensate_with(self, handler: Given, **parameters: Any) -> Self:
         """Run a handler when a run is cancelled after the step added last has completed, the newest step's first.
 
         What isn't bound comes from the state as it was after that step; `state` is all of it.
         """
-        if not self._added:
+        if not self._steps:
             raise misuse("compensate_with() means the step added last, and there is none.")
-        name = self._added[-1].name
+        name = self._steps[-1].name
         if name in self._undo:
             raise misuse(f"compensate_with() is said twice of the step {name!r}.")
         self._undo[name] = _read(handler, parameters, f"The compensation of {name!r}")

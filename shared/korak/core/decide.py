@@ -13,10 +13,11 @@ from korak.core import (
     delivering,
     failing,
     limiting,
+    nesting,
     recording,
     retries,
+    telling,
     undoing,
-    walking,
 )
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
@@ -38,7 +39,6 @@ from korak.core.facts import (
     Started,
 )
 from korak.core.snapshot import Snapshot
-from korak.model import EventType, InstanceStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -61,6 +61,8 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     answers = [_answer_next(draft, fact) for fact in facts]
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
+        telling.tell_end(draft)
     if draft.plan.has_flow and draft.instance.is_ended:
         draft.needs.leaves = limiting.leave(draft)
     changes = draft.finish()
@@ -86,7 +88,7 @@ def _answer(draft: Draft, fact: Fact) -> None:
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
-            _start(draft)
+            nesting.begin(draft)
         case Lost(step, token):
             recording.lose(draft, step, token)
         case HandedBack(step, token):
@@ -119,10 +121,3 @@ def _command(
             commanding.retry(draft, actor)
         case _:
             assert_never(fact)
-
-
-def _start(draft: Draft) -> None:
-    draft.move_instance(InstanceStatus.RUNNING)
-    draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
-    walking.walk(draft, draft.plan.start)

@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant, Leavings
+from korak.core.changes import Changes, Grant, Leavings, Outward
 from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
-from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
+from korak.core.snapshot import Claimant, Policy, Snapshot
 from korak.core.stack import Stack
 from korak.graphs.plans import Plan, PlannedNode
 from korak.model import (
-    DeliveryKind,
     EventType,
     InstanceStatus,
     Json,
@@ -34,6 +33,7 @@ class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
     leavings: Leavings | None = None
+    outward: Outward | None = None
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
@@ -103,7 +103,7 @@ class Draft:
         if to is not StepStatus.QUEUED:
             step.parked_for = None
         if to in (StepStatus.QUEUED, StepStatus.WAITING):
-            release_claim(step)
+            step.release_claim()
         if not to.is_live:
             step.finished_at = self.now
             self.clear_ready(step)
@@ -116,7 +116,7 @@ class Draft:
         """A cancelled attempt whose holder has been heard: its claim is over, so that it is heard once."""
         twin = self._edited.setdefault(step.id, copy(step))
         self.cancelled[step.id] = twin
-        release_claim(twin)
+        twin.release_claim()
         return twin
 
     def add_step(
@@ -247,23 +247,10 @@ class Draft:
         if delivery.buffered_at is None:
             self._edit_delivery(delivery).buffered_at = self.now
 
-    def consume(self, kept: Kept, wait: Wait) -> None:
-        """An event kept from before is this wait's: a taken row says so, and no wait of this run takes it again."""
-        delivery = Delivery(
-            id=0,
-            instance_id=self.instance.id,
-            owner_scope=self.instance.owner_scope,
-            kind=DeliveryKind.EVENT,
-            source_id=kept.source_id,
-            created_at=self.now,
-            step_run_id=wait.step_run_id,
-            wait_id=wait.id,
-            name=kept.name,
-            payload=kept.payload,
-        )
+    def add_taken(self, delivery: Delivery) -> None:
+        """A row that nobody has sent, taken as it is made."""
         delivery.taken_at = self.now
         self._new_deliveries.append(delivery)
-        self.record(EventType.SIGNAL_RECEIVED, None, {"name": kept.name, "source_id": kept.source_id})
 
     def _edit_delivery(self, delivery: Delivery) -> Delivery:
         if delivery.id not in self._edited_deliveries:
@@ -342,6 +329,12 @@ class Draft:
         scope.error = error if isinstance(error, dict) else None
         self.ended_scopes.append(scope_id)
 
+    def reach(self) -> Outward:
+        """What this decision is to other runs."""
+        if self.outward is None:
+            self.outward = Outward()
+        return self.outward
+
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
         instance, before = self.instance, self.snapshot.instance
@@ -365,6 +358,7 @@ class Draft:
             failures=self._failures,
             leavings=self.leavings,
             transitions=self._transitions,
+            outward=self.outward,
             demands=self.needs.demands,
             parkings=self.needs.parkings,
             freed=self._list_freed() if self.plan.has_flow else [],
@@ -392,8 +386,3 @@ class Draft:
             and (node := self.plan.nodes.get(step.node_id)) is not None
             and node.flow
         ]
-
-
-def release_claim(step: StepRun) -> None:
-    """Who doesn't run holds no claim: a token that is heard of again is a stale one."""
-    step.engine_id = step.claim_token = step.claimed_at = step.lease_until = None

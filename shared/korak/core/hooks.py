@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from korak.core import retries, starting, undoing
 from korak.core.draft import Draft
-from korak.core.facts import Raised
+from korak.core.facts import HandlerResult, Raised
 from korak.core.rows import Failure, StepRun
 from korak.graphs.plans import PlannedNode
 from korak.model import CompensationStatus, EventType, FailureCategory, JsonObject, StepRole, StepStatus
@@ -27,7 +27,7 @@ def add_cancel_hook(draft: Draft, step: StepRun, *, call: int, output: JsonObjec
     starting.enqueue(draft, hook)
 
 
-def finish(draft: Draft, hook: StepRun, result: Complete | Wait | Fail | Raised) -> None:
+def finish(draft: Draft, hook: StepRun, result: HandlerResult) -> None:
     """Record how a hook ended. One that fails changes nothing for the run: the cancel stands (CN-11)."""
     match result:
         case Complete(outcome, output):

@@ -25,10 +25,14 @@ def may_retry(node: PlannedNode, step: StepRun, error: Raised, policy: Policy) -
 
     A crash of ours isn't the step's failure: the last attempt that a lost lease took is given once more.
     """
-    if not error.is_retryable:
+    if not error.is_retryable or (error.category is FailureCategory.CHILD and not node.has_own_retry):
         return False
     attempts = get_max_attempts(get_policy(node, policy), policy)
     return step.attempt < attempts or (error is LEASE_EXPIRED and step.attempt == attempts)
+
+
+BEGUN_ANEW = frozenset({"wait_impossible", "child_cancelled"})
+"""What a step isn't resumed after but begun again: others are looked at anew, another child is started."""
 
 
 def get_policy(node: PlannedNode, policy: Policy) -> RetryPolicy:
@@ -113,6 +117,8 @@ def _find_node(draft: Draft, step: StepRun) -> PlannedNode:
 
 def _repeat(draft: Draft, node: PlannedNode, failed: StepRun) -> StepRun:
     step = draft.add_step(node, visit=failed.visit, like=failed)
+    if failed.error_code in BEGUN_ANEW:
+        return step
     if failed.resume_signal is not None or failed.role is not StepRole.STEP:
         step.resume_signal, step.input, step.output = failed.resume_signal, failed.input, failed.output
     return step

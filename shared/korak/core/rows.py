@@ -101,6 +101,14 @@ class Instance:
 
 
 @dataclass(eq=False)
+class Child(Instance):
+    """A run that another one starts, as it is inserted: nothing that is decided later reads whose it is."""
+
+    parent_instance_id: int = 0
+    parent_step_run_id: int = 0
+
+
+@dataclass(eq=False)
 class StepRun:
     """One attempt of one visit of a node. A negative `id` is the draft's own, until the store has given it one."""
 
@@ -149,6 +157,10 @@ class StepRun:
     counters: JsonObject | None = None
     flow: list[str] | None = None
     """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
+
+    def release_claim(self) -> None:
+        """Who doesn't run holds no claim: a token that is heard of again is a stale one."""
+        self.engine_id = self.claim_token = self.claimed_at = self.lease_until = None
 
 
 @dataclass(eq=False)
