@@ -41,6 +41,8 @@ class Author:
             self._built.settings(execution_timeout=self._random.choice([300, 3_000, 30_000]))
         if self._undoes:
             self._built.settings(**self._make_hooks())
+        if self._random.random() < 0.2:
+            self._built.settings(prune_state_after=self._random.choice([1, 2, 5]))
         if self._random.random() < 0.1:
             self._built.settings(flow=[{"key": "runs", "concurrency": 3}])
         return self._finish()

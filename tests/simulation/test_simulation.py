@@ -32,6 +32,7 @@ EVERYTHING = (
     "HandedBack",
     "DeadlinePassed",
     "RetryAsked",
+    "RewindAsked",
     "CancelAsked",
     "PauseAsked",
     "ResumeAsked",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from korak.core.changes import Cascade, Changes, Leavings, Outward
 from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
+from korak.core.past import TURNS, Line, Past
 from korak.core.rows import (
     Artifact,
     Child,
@@ -156,7 +157,7 @@ class Memory:
 
     # loading
 
-    def load(self, instance_id: int, closed: Sequence[int] = ()) -> Snapshot:
+    def load(self, instance_id: int, closed: Sequence[int] = (), *, is_backward: bool = False) -> Snapshot:
         """What a decision may look at, in rows of its own."""
         family = self.families[instance_id]
         instance = copy(family.instance)
@@ -175,6 +176,7 @@ class Memory:
         snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
         snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
+        snapshot.past = read_past(family) if is_backward else None
         return snapshot
 
     def _read(self, family: Family, row: Delivery) -> Delivery:
@@ -272,6 +274,7 @@ class Memory:
         for step in changes.steps:
             if not is_closed_here(changes, step):
                 family.steps[step.id] = _changed(family.steps[step.id], step, columns, DOCUMENTS)
+        _write_rewind(family, changes, fault)
         _write_scopes(family, changes, fault)
         _write_compensations(family, changes, fault)
         fault()
@@ -408,6 +411,31 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
             yield scope
 
 
+def _write_rewind(family: Family, changes: Changes, fault: Fault) -> None:
+    if changes.undone is None:
+        return
+    fault()
+    for step_id in changes.undone:
+        twin = family.steps[step_id] = copy(family.steps[step_id])
+        twin.undone_at = changes.instance.updated_at
+    family.instance.result = changes.instance.result
+
+
+def read_past(family: Family) -> Past:
+    """What `past_load` and `visits_count` read."""
+    lines: list[Line] = []
+    for event in family.events:
+        step = None if event.step_run_id is None else family.steps[event.step_run_id]
+        is_outermost = step is None or (step.scope_id is None and step.role is StepRole.STEP)
+        if event.type in TURNS and is_outermost:
+            lines.append(Line(event.seq, event.type, event.data or {}, None if step is None else copy(step)))
+    visits: dict[str, int] = {}
+    for step in family.steps.values():
+        if step.role is StepRole.STEP:
+            visits[step.node_id] = max(step.visit, visits.get(step.node_id, 0))
+    return Past(tuple(lines), visits)
+
+
 def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
     """The statements of `applying._write_scopes`, in their order."""
     fault()
@@ -475,7 +503,7 @@ def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, st
     live: set[int | None] = {None, *snapshot.halted.keys() & snapshot.scopes.keys()}
     live |= {scope.id for scope in snapshot.scopes.values() if scope.status is ScopeStatus.RUNNING}
     for step in sorted(family.steps.values(), key=lambda step: (step.visit, step.attempt)):
-        if step.role is not StepRole.STEP or step.scope_id not in live:
+        if step.role is not StepRole.STEP or step.scope_id not in live or step.undone_at is not None:
             continue
         if step.status is StepStatus.COMPLETED:
             ended[(step.scope_id, step.node_id)] = {"output": step.output, "outcome": step.outcome, "error": None}

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from korak.core.changes import Changes, Grant
 from korak.core.decide import decide
-from korak.core.facts import Claimed, Delivered, Fact, Finished, HandedBack, HandlerResult, Lost, Started
+from korak.core.facts import BACKWARD, Claimed, Delivered, Fact, Finished, HandedBack, HandlerResult, Lost, Started
 from korak.core.opening import Opening, Owner, Version, open_instance
 from korak.core.rows import Delivery, Event, Instance, StepRun, Wait
 from korak.core.snapshot import Claimant, Policy, Snapshot
@@ -100,7 +100,7 @@ class Run:
 
     def tell(self, fact: Fact, closed: tuple[int, ...] = ()) -> Changes:
         """Decide and write; the snapshot must come out of it as it went in, and the same must follow from it again."""
-        snapshot = self.memory.load(self.instance.id, closed)
+        snapshot = self.memory.load(self.instance.id, closed, is_backward=isinstance(fact, BACKWARD))
         return self.write(self.decide(snapshot, fact))
 
     def decide(self, snapshot: Snapshot, fact: Fact) -> Changes:

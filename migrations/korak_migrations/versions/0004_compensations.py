@@ -7,7 +7,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0004"
-down_revision = "0003"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 

@@ -1,4 +1,4 @@
-"""The routes that command instances: cancel, pause, resume, retry."""
+"""The routes that command instances: cancel, pause, resume, retry, rewind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from ulid import ULID
 
 from korak.core.changes import Changes
-from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAsked
+from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAsked, RewindAsked
 from korak.errors import Conflict, Unavailable
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
@@ -16,6 +16,7 @@ from korak.store import addresses, signals
 from korak.store.instances import View
 from korak.store.signals import Sending
 from korak_api.asking import get_view
+from korak_api.copies import PLACE
 from korak_api.instances import find
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.standing import show_instance, view_changes
@@ -23,6 +24,7 @@ from korak_api.undoing import may_cancel
 
 REASON: Final = Body({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}})
 RETRY: Final = Body({}, unserved=frozenset({"input"}))
+REWIND: Final = Body({"to": PLACE}, required=("to",))
 NOTHING: Final = Body({})
 
 
@@ -46,6 +48,11 @@ async def resume(call: Call) -> Answer:
 async def retry(call: Call) -> Answer:
     """POST /v1/instances/{ulid}/retry (MR-1 to MR-6)."""
     return await _command(call, RetryAsked(call.actor), None)
+
+
+async def rewind(call: Call) -> Answer:
+    """POST /v1/instances/{ulid}/rewind."""
+    return await _command(call, RewindAsked(str(call.body["to"]), call.actor), None)
 
 
 async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: JsonObject | None = None) -> Answer:
@@ -129,5 +136,6 @@ OPERATIONS: Final = (
     _operate("cancel", cancel, "End an instance; steps that had begun clean up, what has completed is undone.", REASON),
     _operate("pause", pause, "Begin no further step, and stop its clocks.", NOTHING),
     _operate("resume", resume, "Let a paused instance go on.", NOTHING),
+    _operate("rewind", rewind, "Go back to where the instance stood behind a completed step.", REWIND),
     _operate("retry", retry, "Try the step again that failed the instance.", RETRY),
 )

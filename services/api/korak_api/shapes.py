@@ -26,6 +26,7 @@ from korak.steps.builtin.wait import HUMANS
 ANY: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
 OBJECT: Final = {"type": "object"}
+OBJECTS: Final = {"type": "array", "items": OBJECT}
 COUNT: Final = {"type": "integer"}
 FLAG: Final = {"type": "boolean"}
 SECONDS: Final = {"type": "number"}
@@ -199,6 +200,7 @@ _STEP = _shape(
     started_at=_or_null(TIME),
     finished_at=_or_null(TIME),
     scheduled_for=_or_null(TIME),
+    undone_at={**_or_null(TIME), "description": "When a rewind took it back."},
 )
 
 _EVENT = _shape(seq=COUNT, type=_one_of(*EventType), node=_or_null(TEXT), step=_or_null(ULID), data=OBJECT, at=TIME)
@@ -281,6 +283,19 @@ SHAPES: Final[dict[str, Any]] = {
     },
     "Instance": _INSTANCE,
     "InstancePage": _page("Instance"),
+    "Run": _shape(
+        format=TEXT,
+        exported_at=TIME,
+        definition=_shape(key=TEXT, number=COUNT, label=_or_null(TEXT), checksum=TEXT, contracts=TEXT, graph=OBJECT),
+        instance=OBJECT,
+        steps=OBJECTS,
+        scopes=OBJECTS,
+        waits=OBJECTS,
+        signals=OBJECTS,
+        events=OBJECTS,
+        failures=OBJECTS,
+        artifacts=OBJECTS,
+    ),
     "WaitingFor": _WAITING,
     "Step": _STEP,
     "StepPage": _page("Step"),

@@ -143,6 +143,8 @@ def _get_role(step: Mapping[str, Any]) -> str:
 
 def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
     status, error = step["status"], step.get("error")
+    if step.get("undone_at"):
+        return Text("undone by a rewind", "dim")
     if error:
         return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
     if status == StepStatus.QUEUED:

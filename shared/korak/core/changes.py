@@ -107,6 +107,10 @@ class Changes:
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
+    undone: list[int] | None = None
+    """Attempts that a rewind has taken back, None where none was asked for; the kept result is written then too."""
+    fork: Changes | None = None
+    """The new instance that this one was forked into."""
     outward: Outward | None = None
     demands: list[Demand] = field(default_factory=list)
     """The room that what is claimed here needs; the changes hold only if the store finds it."""
@@ -132,9 +136,11 @@ class Changes:
 
 
 def spread(batch: Iterable[Changes]) -> Iterator[Changes]:
-    """Every instance's changes, those of new children behind their parent's."""
+    """Every instance's changes, those of new children and of a fork behind the run's own."""
     for changes in batch:
         yield changes
+        if changes.fork is not None:
+            yield changes.fork
         if changes.outward is not None:
             yield from changes.outward.children
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -32,6 +31,8 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    undone: list[int] | None = None
+    fork: Changes | None = None
     leavings: Leavings | None = None
     outward: Outward | None = None
 
@@ -302,10 +303,6 @@ class Draft:
             place = self._edit_place(scope_id)
             place.state = {**(place.state or {}), **written}
 
-    def remove_state(self, keys: Container[str]) -> None:
-        """Take keys out of the run's own state."""
-        self.instance.state = {key: value for key, value in self.instance.state.items() if key not in keys}
-
     def get_walk(self, part: str, scope_id: int | None = None) -> JsonObject:
         """A copy of one part of a place's bookkeeping: `visits`, of the whole run, or `loops`, by node."""
         place = self.instance if scope_id is None else self.scopes.rows[scope_id]
@@ -358,6 +355,8 @@ class Draft:
             failures=self._failures,
             leavings=self.leavings,
             transitions=self._transitions,
+            undone=self.undone,
+            fork=self.fork,
             outward=self.outward,
             demands=self.needs.demands,
             parkings=self.needs.parkings,

@@ -155,6 +155,7 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    undone_at: datetime | None = None
     flow: list[str] | None = None
     """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
 

@@ -8,7 +8,7 @@ from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.roots import get_roots
 from korak.core.rows import StepRun
-from korak.core.states import keep
+from korak.core.states import is_work, keep
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING
@@ -90,7 +90,7 @@ def revisit(draft: Draft, node: PlannedNode, scope_id: int | None, *, after: Ste
 
 
 def _count_visit(draft: Draft, node: PlannedNode) -> int:
-    if not node.repeats:
+    if not node.repeats and "rewound" not in (draft.instance.walk or ()):
         return 1
     visits = draft.get_walk("visits")
     seen = visits.get(node.id)
@@ -259,7 +259,7 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
 
     Where none follows the run or the body is complete, with the last output of a step.
     """
-    if not node.is_pure or node.waits or node.bodies:
+    if is_work(node):
         draft.last_outputs[scope_id] = output
     jump = jumping.get_jump(node, output)
     target = node.targets.get(outcome) if jump is None else str(jump)

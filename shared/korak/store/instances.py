@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, case, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
@@ -170,7 +170,11 @@ _NEXT_STEPS = Query(
     .limit(_page)
 )
 _EVENTS = Query(
-    select(events, steps.c.ulid.label("step"))
+    select(
+        events,
+        steps.c.ulid.label("step"),
+        case((events.c.type == EventType.STEP_COMPLETED, steps.c.output)).label("output"),
+    )
     .outerjoin(steps, steps.c.id == events.c.step_run_id)
     .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
     .order_by(events.c.seq)
@@ -203,6 +207,7 @@ _STATUS = Query(
     )
 )
 
+_VERSION = Query(select(instances.c.version_id).where(instances.c.id == _instance_id))
 _END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
 
 
@@ -212,6 +217,12 @@ async def get_end(connection: Connection, instance_id: int) -> str | None:
     if row is None:
         return "gone"
     return None if row["ended_at"] is None else str(row["status"])
+
+
+async def get_version_id(connection: Connection, instance_id: int) -> int | None:
+    """The version that an instance runs; None where it isn't there any more."""
+    row = await _VERSION.fetch_one(connection, instance_id=instance_id)
+    return None if row is None else int(row["version_id"])
 
 
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
+from korak.core.past import TURNS, Line, Past
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.hooks import ON_DEADLINE
-from korak.model import ClosedReason, InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
+from korak.model import ClosedReason, EventType, InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -31,9 +32,18 @@ class Loader:
         self._policy = policy
 
     async def load(
-        self, runner: Runner, instance_ids: Iterable[int], now: datetime, *, closed: Sequence[int] = ()
+        self,
+        runner: Runner,
+        instance_ids: Iterable[int],
+        now: datetime,
+        *,
+        closed: Sequence[int] = (),
+        backward: Sequence[int] = (),
     ) -> dict[int, Snapshot]:
-        """The snapshots of locked instances, by id. `closed` are steps that a result came for, be they ended or not."""
+        """The snapshots of locked instances, by id. `closed` are steps that a result came for, be they ended or not.
+
+        `backward` are instances whose past is wanted too.
+        """
         ids = sorted(set(instance_ids))
         if not ids:
             return {}
@@ -55,6 +65,7 @@ class Loader:
         await _load_compensations(runner, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
+        await _load_past(runner, [snapshots[each] for each in backward if each in snapshots])
         return snapshots
 
 
@@ -196,6 +207,23 @@ async def _load_kept(runner: Runner, snapshots: Mapping[int, Snapshot], now: dat
         snapshot = snapshots[owners[row["step_run_id"]]]
         kept = Kept(row["source_id"], row["name"], row["payload"], row["created_at"])
         snapshot.kept.setdefault(row["step_run_id"], []).append(kept)
+
+
+async def _load_past(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
+    if not snapshots:
+        return
+    ids = [snapshot.instance.id for snapshot in snapshots]
+    lines: dict[int, list[Line]] = {}
+    for row in await runner.fetch("past_load", ids=ids, types=list(TURNS)):
+        step = None if row["id"] is None else read(StepRun, {name: row[name] for name in get_columns(StepRun)})
+        line = Line(row["seq"], EventType(row["type"]), row["data"] or {}, step)
+        lines.setdefault(row["of_instance"], []).append(line)
+    visits: dict[int, dict[str, int]] = {}
+    for row in await runner.fetch("visits_count", ids=ids):
+        visits.setdefault(row["instance_id"], {})[row["node_id"]] = row["visit"]
+    for snapshot in snapshots:
+        own = snapshot.instance.id
+        snapshot.past = Past(tuple(lines.get(own, ())), visits.get(own, {}))
 
 
 def get_holds(match: JsonObject) -> JsonObject:

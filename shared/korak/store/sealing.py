@@ -8,7 +8,7 @@ from typing import TypeVar
 from ulid import ULID
 
 from korak.core.changes import Changes, spread
-from korak.core.rows import Compensation, Delivery, Event, Failure, Scope, StepRun, Wait
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Scope, StepRun, Wait
 from korak.store.database import Runner
 
 Row = TypeVar("Row", StepRun, Wait, Scope)
@@ -56,17 +56,25 @@ def _seal(changes: Changes, ids: Ids) -> None:
     for step, ulid in zip(fresh, sorted(str(ULID()) for _ in fresh), strict=True):
         own, step.id = step.id, ids.take("workflow_step_runs")
         given[own] = step.id
-        step.ulid = ulid
-        step.execution_id = step.execution_id or ulid
-    for wait in changes.new_waits:
-        if wait.id < 0:
-            wait.id = ids.take("workflow_waits")
+        step.ulid = step.ulid or ulid
+        step.execution_id = step.execution_id or step.ulid
+    _seal_waits(changes, ids)
     if given:
         _rename(changes, given)
     if changes.new_scopes:
         _seal_scopes(changes, ids)
     if changes.new_steps or changes.new_waits or changes.new_scopes:
         _index(changes)
+
+
+def _seal_waits(changes: Changes, ids: Ids) -> None:
+    given: dict[int | None, int] = {}
+    for wait in changes.new_waits:
+        if wait.id < 0:
+            own, wait.id = wait.id, ids.take("workflow_waits")
+            given[own] = wait.id
+    for row in changes.new_deliveries if given else ():
+        row.wait_id = given.get(row.wait_id, row.wait_id)
 
 
 def _rename(changes: Changes, given: dict[int, int]) -> None:
@@ -80,6 +88,8 @@ def _rename(changes: Changes, given: dict[int, int]) -> None:
         if step.parent_step_run_id is not None:
             step.parent_step_run_id = given.get(step.parent_step_run_id, step.parent_step_run_id)
     changes.closed_scopes = [given.get(step_id, step_id) for step_id in changes.closed_scopes]
+    if changes.undone is not None:
+        changes.undone = [given.get(step_id, step_id) for step_id in changes.undone]
     changes.adopted_scopes = [(before, given.get(after, after)) for before, after in changes.adopted_scopes]
 
 
@@ -101,9 +111,14 @@ def _seal_scopes(changes: Changes, ids: Ids) -> None:
 
 def _seal_instance(changes: Changes, instance_id: int) -> None:
     changes.instance.id = instance_id
-    rows: tuple[StepRun | Wait | Event | Failure | Scope | Compensation, ...]
+    rows: tuple[StepRun | Wait | Event | Failure | Scope | Delivery | Artifact | Compensation, ...]
     rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures, *changes.new_scopes)
-    rows = (*rows, *changes.new_compensations)
+    rows = (
+        *rows,
+        *changes.new_compensations,
+        *changes.new_deliveries,
+        *(changes.leavings.artifacts if changes.leavings else ()),
+    )
     for row in rows:
         row.instance_id = instance_id
 
