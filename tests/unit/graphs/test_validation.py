@@ -129,7 +129,6 @@ def test_an_issue_of_an_edge_names_it() -> None:
     [
         ({"settings": {"calendar": "office"}}, "/settings/calendar"),
         ({"settings": {"events": ["*"]}}, "/settings/events"),
-        ({"settings": {"limits": {"max_started_workflows": 1}}}, "/settings/limits/max_started_workflows"),
     ],
 )
 def test_settings_of_later_versions_are_refused_by_name(member: JsonObject, pointer: str) -> None:
