@@ -18,6 +18,7 @@ from korak.store.database import Database
 from korak.store.plans import Plans
 from korak_api.credentials import Identifying
 from korak_api.feeds import Feeds
+from korak_api.importer import Importer
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -50,6 +51,7 @@ class Resources:
     credentials: Identifying
     starts: Starts
     opener: Opener
+    importer: Importer
     commander: Commander
     matcher: Matcher
     waiter: Waiter

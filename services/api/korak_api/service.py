@@ -29,6 +29,7 @@ from korak.store.plans import Plans
 from korak_api.app import make_app
 from korak_api.credentials import Credentials, Identifying
 from korak_api.feeds import Feeds
+from korak_api.importer import Importer
 from korak_api.resources import Ground, Resources, get_graph_limits
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
@@ -90,10 +91,11 @@ async def connect(
         credentials=credentials or Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
         opener=starts.opener,
+        importer=Importer(database, dispatcher),
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
-        feeds=Feeds(database, waiter, clock),
+        feeds=Feeds(database, waiter, clock, plans),
     )
 
 

@@ -83,6 +83,7 @@ class Instance(TypedDict):
     deadline_at: str | None
     budget: dict[str, Any]
     artifacts: dict[str, Any]
+    compensation: dict[str, Any] | None
     actions: dict[str, Any]
 
 
@@ -145,6 +146,8 @@ class Step(TypedDict):
     input: Any
     output: Any
     error: dict[str, Any] | None
+    order: int | None
+    undone_at: str | None
     progress: Any
     heartbeat_at: str | None
     idempotency_key: str
