@@ -37,6 +37,7 @@ EVERYTHING = (
     "PauseAsked",
     "ResumeAsked",
     "ended",
+    "undone",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 

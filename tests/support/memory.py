@@ -11,10 +11,23 @@ from korak.core.changes import Cascade, Changes, Leavings, Outward
 from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.past import TURNS, Line, Past
-from korak.core.rows import Artifact, Child, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import (
+    Artifact,
+    Child,
+    Compensation,
+    Delivery,
+    Event,
+    Failure,
+    Instance,
+    Scope,
+    StepRun,
+    Wait,
+    copy,
+)
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
 from korak.model import (
+    CompensationStatus,
     DeliveryKind,
     InstanceStatus,
     JsonObject,
@@ -25,13 +38,13 @@ from korak.model import (
     WaitStatus,
 )
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds, is_halted
+from korak.store.loading import get_holds, has_ended, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
 from tests.support.rooms import Rooms
 
-Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope)
+Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope, Compensation)
 
 Fault = Callable[[], None]
 """Called before every statement; what it raises rolls the transaction back."""
@@ -82,6 +95,7 @@ class Family:
     steps: dict[int, StepRun] = field(default_factory=dict)
     waits: dict[int, Wait] = field(default_factory=dict)
     scopes: dict[int, Scope] = field(default_factory=dict)
+    compensations: dict[int, Compensation] = field(default_factory=dict)
     signals: dict[int, Delivery] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -98,6 +112,7 @@ class Family:
             dict(self.steps),
             dict(self.waits),
             dict(self.scopes),
+            dict(self.compensations),
             dict(self.signals),
             list(self.events),
             list(self.failures),
@@ -158,6 +173,7 @@ class Memory:
         snapshot.failed = _find_failed(family)
         snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
         snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
+        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
         snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
         snapshot.past = read_past(family) if is_backward else None
@@ -260,6 +276,7 @@ class Memory:
                 family.steps[step.id] = _changed(family.steps[step.id], step, columns, DOCUMENTS)
         _write_rewind(family, changes, fault)
         _write_scopes(family, changes, fault)
+        _write_compensations(family, changes, fault)
         fault()
         columns = get_statement("waits_change").groups["wait"].columns
         for wait in changes.waits:
@@ -350,9 +367,7 @@ def _find_failed(family: Family) -> StepRun | None:
     failed = [
         step
         for step in family.steps.values()
-        if (step.status, step.outcome, step.role) == (StepStatus.FAILED, None, StepRole.STEP)
-        and step.node_id == family.instance.failed_node_id
-        and step.scope_id is None
+        if has_ended(family.instance, step) and step.node_id == family.instance.failed_node_id
     ]
     return copy(max(failed, key=lambda step: (step.visit, step.attempt))) if failed else None
 
@@ -459,6 +474,28 @@ def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:
             twin.status, twin.state, twin.walk, twin.outcome = ScopeStatus.PENDING, None, None, None
             twin.output = twin.error = twin.finish_order = twin.ended_at = None
         family.scopes[twin.id] = twin
+
+
+def _read_compensations(family: Family) -> dict[int, Compensation]:
+    """The newest that is kept, without what it holds, and whole the one that runs."""
+    found: dict[int, Compensation] = {}
+    kept = [row for row in family.compensations.values() if row.status is CompensationStatus.KEPT]
+    for row in sorted(kept, key=lambda row: row.seq)[-1:]:
+        found[row.seq] = copy(row)
+        found[row.seq].input = found[row.seq].state = found[row.seq].error = None
+    undoing = [row for row in family.compensations.values() if row.status is CompensationStatus.UNDOING]
+    return found | {row.seq: copy(row) for row in undoing}
+
+
+def _write_compensations(family: Family, changes: Changes, fault: Fault) -> None:
+    fault()
+    for row in changes.new_compensations:
+        assert row.seq not in family.compensations, "wcomp_seq_unique"
+        family.compensations[row.seq] = _inserted(row, "compensations_keep", "compensation")
+    fault()
+    columns = get_statement("compensations_change").groups["compensation"].columns
+    for row in changes.compensations:
+        family.compensations[row.seq] = _changed(family.compensations[row.seq], row, columns, ())
 
 
 def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, str], JsonObject]:

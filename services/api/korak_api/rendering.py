@@ -57,6 +57,7 @@ def show_step(
         "type_version": step.type_version,
         "branch": branch,
         "role": step.role,
+        "order": step.hook_order,
         "visit": step.visit,
         "attempt": step.attempt,
         "retry": _show_retry(step),

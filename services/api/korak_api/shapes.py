@@ -118,6 +118,11 @@ _FAILURE_OF_INSTANCE = _shape(
     code=TEXT, message=TEXT, node=_or_null(TEXT), category=_or_null(_one_of(*FailureCategory)), non_retryable=FLAG
 )
 
+_COMPENSATION = {
+    **_shape(kept=COUNT, pending=COUNT, completed=COUNT, failed=COUNT),
+    "description": "`kept` would run on a cancel, `pending` are to run now.",
+}
+
 _INSTANCE = _shape(
     id=ULID,
     business_id=_or_null(TEXT),
@@ -135,6 +140,7 @@ _INSTANCE = _shape(
     state=OBJECT,
     result=ANY,
     failure=_or_null(_FAILURE_OF_INSTANCE),
+    compensation=_or_null(_COMPENSATION),
     trigger=_shape(on=_one_of(*TriggerKind), key=_or_null(TEXT), payload=_or_null(OBJECT)),
     actor=_shape(mode=TEXT, user=_or_null(TEXT)),
     owner=_or_null(TEXT),
@@ -171,6 +177,10 @@ _STEP = _shape(
     type_version=COUNT,
     branch=_or_null(TEXT),
     role=_one_of(*StepRole),
+    order={
+        **_or_null(COUNT),
+        "description": "Of a compensation: the `seq` of the event that it undoes. The highest runs first.",
+    },
     visit=COUNT,
     attempt=COUNT,
     retry=_or_null(_shape(of=ULID, after_attempt_id=ULID, after_attempt=COUNT, backoff_seconds=_or_null(SECONDS))),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from korak.core.rooms import Demand, Denial
-from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Snapshot
 from korak.model import DeliveryKind, Json, JsonObject
 
@@ -97,6 +97,8 @@ class Changes:
     """Attempts of containers whose open scopes are cancelled, be they in the snapshot or not."""
     adopted_scopes: list[tuple[int, int]] = field(default_factory=list)
     """Attempts of failed containers, each with the one that its scopes belong to from now on, the unfinished anew."""
+    compensations: list[Compensation] = field(default_factory=list)
+    new_compensations: list[Compensation] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

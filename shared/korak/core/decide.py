@@ -19,6 +19,7 @@ from korak.core import (
     retries,
     rewinding,
     telling,
+    undoing,
 )
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
@@ -80,6 +81,7 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     draft.begin_fact()
     _answer(draft, fact)
     containers.proceed(draft)
+    undoing.proceed(draft)
     return draft.claimed, draft.dropped
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from korak.core import commanding, exporting
 from korak.core.changes import Changes, Leavings
 from korak.core.counters import DONE, Counters
-from korak.core.draft import Draft, release_claim
+from korak.core.draft import Draft
 from korak.core.exporting import FORMAT, Family
 from korak.core.opening import Owner, Version
 from korak.core.portable import Place, read_row, read_time, refuse
@@ -325,7 +325,7 @@ def _revive(family: Family, step: StepRun, now: datetime) -> bool:
     waits = [wait for wait in family.waits if wait.step_run_id == step.id and wait.status in OPEN]
     if step.status is StepStatus.RUNNING:
         step.status = StepStatus.QUEUED
-        release_claim(step)
+        step.release_claim()
     if step.status is StepStatus.QUEUED:
         step.probe = None
         is_ready = all(wait.kind is not WaitKind.RETRY for wait in waits)

@@ -17,10 +17,12 @@ REWOUND = "rewound"
 def rewind(draft: Draft, to: str, actor: JsonObject | None) -> None:
     """Go back to the place behind a completed step; what lives is cancelled, and what came after it is undone.
 
-    A paused run stays paused. Conflict where the run has ended otherwise than by failing, or `to` names no such step.
+    A paused run stays paused. Conflict where the run has ended otherwise than by failing, where what it had done was
+    undone as it failed, or where `to` names no such step.
     """
     instance = draft.instance
-    if instance.is_ended and instance.status is not InstanceStatus.FAILED:
+    was_undone = instance.is_ended and draft.plan.settings.compensate_on_failure
+    if was_undone or (instance.is_ended and instance.status is not InstanceStatus.FAILED):
         raise Conflict("instance_not_rewindable", status=instance.status)
     standing = list_standing(draft)
     target = find(draft, standing, to)

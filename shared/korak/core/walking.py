@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, jumping, limiting, starting, waiting
+from korak.core import budgets, failing, jumping, limiting, starting, undoing, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -80,9 +80,13 @@ def enter(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun | No
     return draft.add_step(node, visit=_count_visit(draft, node))
 
 
-def revisit(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun:
-    """The first attempt of a new visit in a scope."""
-    return draft.add_step(node, visit=_count_visit(draft, node), scope_id=scope_id)
+def revisit(draft: Draft, node: PlannedNode, scope_id: int | None, *, after: StepRun | None = None) -> StepRun:
+    """The first attempt of a new visit in a scope; `after` is one that was cancelled and is begun anew."""
+    visit = _count_visit(draft, node)
+    if after is not None and scope_id is None:
+        draft.instance.steps_count += 1
+        visit = max(visit, after.visit + 1)
+    return draft.add_step(node, visit=visit, scope_id=scope_id)
 
 
 def _count_visit(draft: Draft, node: PlannedNode) -> int:
@@ -246,6 +250,7 @@ def complete(
     if node.streams:
         draft.close_chunks(step)
     draft.remember(step, output=output, outcome=outcome, error=None)
+    undoing.keep(draft, node, step)
     return follow(draft, node, outcome, output, scope_id=scope_id)
 
 

@@ -40,6 +40,8 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
+        or changes.new_compensations
+        or changes.compensations
         or changes.outward is not None
         or changes.leavings is not None
         or changes.freed
@@ -152,6 +154,7 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
         await runner.fetch("steps_change", step=edited)
     await _write_rewinds(runner, [changes for changes in batch if changes.undone is not None])
     await _write_scopes(runner, batch)
+    await _write_compensations(runner, batch)
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
     if new_waits:
@@ -196,6 +199,13 @@ async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
     closed = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.closed_scopes]
     if closed:
         await runner.fetch("scopes_close", closed=closed)
+
+
+async def _write_compensations(runner: Runner, batch: Sequence[Changes]) -> None:
+    name, rows = "compensations_keep", [row for changes in batch for row in changes.new_compensations]
+    await _write(runner, name, "compensation", rows)
+    name, rows = "compensations_change", [row for changes in batch for row in changes.compensations]
+    await _write(runner, name, "compensation", rows)
 
 
 async def _write(runner: Runner, name: str, group: str, rows: Sequence[Any]) -> None:

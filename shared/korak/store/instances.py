@@ -20,6 +20,7 @@ from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_artifacts as artifacts
+from korak.store.tables import workflow_compensations as compensations
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -37,6 +38,15 @@ WAITED = 60.0
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an instance's graph says of undoing, and its compensations, counted by status."""
+
+    on_failure: bool = False
+    has_on_cancel: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,7 @@ class View:
     artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    undoing: Undoing = field(default_factory=Undoing)
     branches: Mapping[int, str] = field(default_factory=dict)
     """What the scopes of its live steps are called."""
     plan: Plan | None = None
@@ -86,6 +97,14 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_tally = (
+    select(compensations.c.status, func.count().label("count"))
+    .where(compensations.c.instance_id == instances.c.id)
+    .group_by(compensations.c.status)
+    .correlate(instances)
+    .subquery()
+)
+_counts = select(func.jsonb_object_agg(_tally.c.status, _tally.c.count)).scalar_subquery()
 _keys = func.array(
     select(artifacts.c.key)
     .where(artifacts.c.instance_id == instances.c.id)
@@ -106,6 +125,9 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        versions.c.settings["compensate_on_failure"].label("compensates_on_failure"),
+        versions.c.settings["on_cancel"].is_not(None).label("has_on_cancel"),
+        _counts.label("compensations"),
         _keys.label("artifacts"),
         _keys_count.label("artifacts_count"),
     )
@@ -262,6 +284,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             root=row["root"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            undoing=Undoing(bool(row["compensates_on_failure"]), row["has_on_cancel"], row["compensations"] or {}),
             artifacts=tuple(row["artifacts"]),
             artifacts_count=row["artifacts_count"],
             branches=branches,

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ulid import ULID
 
 from korak.core.changes import Changes, spread
-from korak.core.rows import Artifact, Delivery, Event, Failure, Scope, StepRun, Wait
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Scope, StepRun, Wait
 from korak.store.database import Runner
 
 Row = TypeVar("Row", StepRun, Wait, Scope)
@@ -78,9 +78,9 @@ def _seal_waits(changes: Changes, ids: Ids) -> None:
 
 
 def _rename(changes: Changes, given: dict[int, int]) -> None:
-    rows: tuple[Wait | Event | Failure | Delivery | Scope, ...]
+    rows: tuple[Wait | Event | Failure | Delivery | Scope | Compensation, ...]
     rows = (*changes.new_waits, *changes.events, *changes.failures, *changes.new_deliveries)
-    rows = (*rows, *changes.new_scopes, *changes.scopes, *changes.after.scopes.values())
+    rows = (*rows, *changes.new_scopes, *changes.scopes, *changes.after.scopes.values(), *changes.new_compensations)
     for row in rows:
         if row.step_run_id is not None and row.step_run_id < 0:
             row.step_run_id = given[row.step_run_id]
@@ -103,15 +103,22 @@ def _seal_scopes(changes: Changes, ids: Ids) -> None:
         scope.parent_scope_id = given.get(scope.parent_scope_id, scope.parent_scope_id)
     for step in (*changes.new_steps, *changes.steps):
         step.scope_id = given.get(step.scope_id, step.scope_id)
+    for row in changes.new_compensations:
+        row.scope_id = given.get(row.scope_id, row.scope_id)
     after = changes.after
     after.ended = {(given.get(place, place), node): what for (place, node), what in after.ended.items()}
 
 
 def _seal_instance(changes: Changes, instance_id: int) -> None:
     changes.instance.id = instance_id
-    rows: tuple[StepRun | Wait | Event | Failure | Scope | Delivery | Artifact, ...]
+    rows: tuple[StepRun | Wait | Event | Failure | Scope | Delivery | Artifact | Compensation, ...]
     rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures, *changes.new_scopes)
-    rows = (*rows, *changes.new_deliveries, *(changes.leavings.artifacts if changes.leavings else ()))
+    rows = (
+        *rows,
+        *changes.new_compensations,
+        *changes.new_deliveries,
+        *(changes.leavings.artifacts if changes.leavings else ()),
+    )
     for row in rows:
         row.instance_id = instance_id
 

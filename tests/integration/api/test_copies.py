@@ -349,4 +349,5 @@ async def test_whatever_an_export_is_made_of_is_taken_or_refused_and_breaks_noth
         if response.status_code == 201:
             shown = await api.get(f"/v1/instances/{response.json()['id']}/events")
             assert shown.status_code == 200, (place, inner)
-    assert codes[201] and codes[422]
+    assert codes[201]
+    assert codes[422]
