@@ -61,10 +61,10 @@ def register(app: typer.Typer) -> None:
 
 
 def load(modules: Sequence[str]) -> list[Loaded]:
-    """The chains of these modules, and of installed packages."""
-    from korak.chains.loading import load_chains
+    """The chains of these modules, and of installed packages; what they start stands before them."""
+    from korak.chains.loading import list_families, load_chains
 
-    return load_chains(modules)
+    return list_families(load_chains(modules))
 
 
 def sync_chains(caller: Caller, loaded: Sequence[Loaded]) -> list[Synced]:
