@@ -132,6 +132,7 @@ def test_t_ag_1_and_2_a_plan_is_handed_to_agents(quorum: int, status: str) -> No
 
 
 def test_t_dep_1_and_6_one_run_by_its_id_in_the_state() -> None:
+    """T-AG-4: the other has completed before this one begins."""
     built = chain("publication").wait_for_workflow("research", result_key="found")
     for made in make_child().step_types:
         if registry().get(made.key) is None:
