@@ -74,6 +74,7 @@ def test_a_child_is_taken_as_it_is() -> None:
 
 
 def test_t_start_2_and_4_what_agents_are_given() -> None:
+    """T-START-4"""
     built = chain("parent").start_agents("agent_tasks", make_child(), group_key="agents")
     assert get_node(built, "start_agents")["config"] == {
         "definition": "child",
@@ -115,7 +116,7 @@ def test_a_missing_list_starts_none() -> None:
 
 @pytest.mark.parametrize(("quorum", "status"), [(2, "completed"), (3, "failed")])
 def test_t_ag_1_and_2_a_plan_is_handed_to_agents(quorum: int, status: str) -> None:
-    """Three agents of which one is cancelled: two results are enough for a quorum of two and not for one of three."""
+    """T-AG-2: three agents of which one is cancelled; two results are enough for a quorum of two, not of three."""
     built = (
         chain("planner").start_agents("agent_tasks", make_child("agent")).wait_for_agents(mode="quorum", quorum=quorum)
     )
@@ -132,7 +133,7 @@ def test_t_ag_1_and_2_a_plan_is_handed_to_agents(quorum: int, status: str) -> No
 
 
 def test_t_dep_1_and_6_one_run_by_its_id_in_the_state() -> None:
-    """T-AG-4: the other has completed before this one begins."""
+    """T-DEP-6, T-AG-4: the other has completed before this one begins."""
     built = chain("publication").wait_for_workflow("research", result_key="found")
     for made in make_child().step_types:
         if registry().get(made.key) is None:
