@@ -42,23 +42,6 @@ def load_chains(modules: Iterable[str]) -> list[Loaded]:
     return list(found.values())
 
 
-def list_families(loaded: Iterable[Loaded]) -> list[Loaded]:
-    """These chains and all that they start, each behind those that it starts itself, which it names by their checksum.
-
-    Raises RegistrationError where a chain was added to after another one had taken it.
-    """
-    found: dict[str, Loaded] = {}
-    for each in loaded:
-        for chain in (*each.chain.children, each.chain):
-            known = found.setdefault(chain.key, Loaded(chain, each.module))
-            if known.chain.checksum != chain.checksum:
-                where = (
-                    f"in {each.module.__name__}, once as another chain has taken it and once as it was added to since"
-                )
-                raise RegistrationError("duplicate_chain", key=chain.key, where=where)
-    return list(found.values())
-
-
 def register(chains: Iterable[Loaded], registry: Registry) -> None:
     """Register what the chains run, and the step types that stand beside them in their modules."""
     chains = list(chains)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from korak import chain
 from korak.chains import Chain
-from korak.chains.loading import Loaded, list_families
 from korak.core.facts import CancelAsked
-from korak.errors import Invalid, RegistrationError
+from korak.errors import Invalid
 from korak.graphs.validation import validate
 from korak.model import InstanceStatus, JsonObject
 from tests.support import links
@@ -238,19 +236,8 @@ def test_what_is_refused_as_it_is_built(number: int) -> None:
         REFUSED[number]()
 
 
-def test_children_are_published_before_those_that_start_them() -> None:
-    module = ModuleType("shop")
+def test_what_a_chain_starts_stands_before_it_each_once() -> None:
     grandchild = make_child("c")
     child = chain("b").run_workflow("sub", grandchild)
     parent = chain("a").run_workflow("one", child).run_workflow("two", grandchild)
-    families = list_families([Loaded(parent, module), Loaded(child, module), Loaded(grandchild, module)])
-    assert [each.chain.key for each in families] == ["c", "b", "a"]
-
-
-def test_a_chain_that_was_added_to_since_is_told() -> None:
-    module = ModuleType("shop")
-    child = make_child()
-    parent = chain("parent").run_workflow("sub", child)
-    child.then(links.price)
-    with pytest.raises(RegistrationError, match="added to since"):
-        list_families([Loaded(parent, module), Loaded(child, module)])
+    assert [each.key for each in parent.children] == ["c", "b"]
