@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from korak.core.facts import CancelAsked, PauseAsked, RetryAsked
-from korak.model import InstanceStatus
+from korak.model import InstanceStatus, JsonObject
 from korak.steps.results import Complete
 from tests.integration.store.test_children import REFUSED, get_status
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
@@ -100,7 +100,7 @@ async def test_children_are_paused_in_passes(families: Families, wakers: Wakers)
 async def test_t_nest_5_a_child_is_undone_before_its_parent(families: Families, wakers: Wakers) -> None:
     """The answer that it has cleaned up is a row in the parent's deliveries; the waker brings it there."""
     flows = families.flows
-    undo = {"type": "test.work", "config": {}}
+    undo: JsonObject = {"type": "test.work", "config": {}}
     child = graph("child", work("made", compensate=undo), {"id": "gate", "type": "wait", "config": {"signal": "go"}})
     found = await families.publish(graph("parent", work("before", compensate=undo), nested()), child)
     parent, _ = await families.start(found["parent"])
