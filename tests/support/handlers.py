@@ -45,10 +45,24 @@ def run(grant: Grant) -> HandlerResult:
         if step.role is not StepRole.STEP:
             kind.cancel(view)
             return Complete()
-        return read_result(_call(kind, view))
+        return read_result(_stream(kind, view) if kind.streams else _call(kind, view))
     except StepError as error:
         after = error.after if isinstance(error.after, datetime) else None
         return Raised(error.code, error.message, error.params, is_retryable=error.is_retryable, after=after)
+
+
+def _stream(kind: StepType, view: View) -> Any:
+    chunks: list[str] = []
+    yielding: Any = kind.handle(view)
+    if not inspect.isasyncgen(yielding):
+        return kind.complete(view, list(yielding))
+    while True:
+        try:
+            anext(yielding).send(None)
+        except StopIteration as given:
+            chunks.append(given.value)
+        except StopAsyncIteration:
+            return kind.complete(view, chunks)
 
 
 def _call(kind: StepType, view: View) -> Any:
