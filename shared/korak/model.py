@@ -148,7 +148,15 @@ class DeliveryKind(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    RETRY = "retry"
     DECISION = "decision"
+
+
+class InboxKind(StrEnum):
+    """What a row of the inbox asks for."""
+
+    START = "start"
+    EMIT = "emit"
 
 
 class SignalKind(StrEnum):
@@ -161,6 +169,7 @@ class SignalKind(StrEnum):
     CONDITION = "condition"
     PROBE = "probe"
     CHILD = "child"
+    ENDED = "ended"
     DECISION = "decision"
 
 
@@ -196,6 +205,22 @@ class TriggerKind(StrEnum):
     WEBHOOK = "webhook"
     WORKFLOW = "workflow"
     ESCALATION = "escalation"
+
+
+class OnOpen(StrEnum):
+    """What a start does whose id has an open run."""
+
+    FAIL = "fail"
+    USE_EXISTING = "use_existing"
+    CANCEL_EXISTING = "cancel_existing"
+
+
+class OnClosed(StrEnum):
+    """What a start does whose id has no open run, but has had one. A run that was cancelled counts as failed."""
+
+    ALLOW = "allow"
+    ALLOW_IF_FAILED = "allow_if_failed"
+    REFUSE = "refuse"
 
 
 class ActorMode(StrEnum):

@@ -20,6 +20,8 @@ from korak.errors import KorakError
 from korak.graphs.plans import build, freeze
 from korak.model import Json, JsonObject
 from korak.steps.builtin import PURE
+from korak.steps.builtin.start_workflow import StartWorkflow, StartWorkflows
+from korak.steps.builtin.wait_workflows import WaitWorkflows
 from korak.store import engines
 from korak.store.database import Database, Hot, Session
 from korak.store.loading import Loader
@@ -37,7 +39,9 @@ WORK = contract("test.work")
 HELD = contract("test.held", has_cancel_hook=True)
 ASKING = contract("test.asking", waits=True)
 STREAMING = contract("test.streaming", streams=True)
-CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *(kind.contract() for kind in PURE.values())))
+KIN = (StartWorkflow(), StartWorkflows(), WaitWorkflows())
+BUILT_IN = (kind.contract() for kind in (*PURE.values(), *KIN))
+CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *BUILT_IN))
 
 _READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null"
 _NEWEST = "select * from workflow_step_runs where instance_id = $1 order by id desc limit 1"

@@ -21,7 +21,7 @@ from korak.owners.roles import require
 from korak.owners.scopes import APPLICATION
 from korak.owners.tokens import Credential
 from korak.serving import get_routes
-from korak_api import idempotency, openapi, problems
+from korak_api import addressing, idempotency, openapi, problems
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import read_query, refuse
 from korak_api.requests import check_body, read_json
@@ -120,7 +120,7 @@ class Entrance:
 
     async def _answer(self, call: Call, operation: Operation) -> Answer:
         if not operation.is_kept:
-            return await operation.handler(call)
+            return await addressing.answer(call, operation)
         return await idempotency.answer(call, operation)
 
     async def _open(self, request: Request, operation: Operation) -> Call:

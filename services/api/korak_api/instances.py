@@ -24,6 +24,7 @@ TIMES = ("created", "updated", "ended")
 FILTERS = (
     Parameter("status", "Only these.", is_list=True, choices=(*InstanceStatus, PAUSED)),
     Parameter("definition", "Only of these definitions, by key.", is_list=True),
+    Parameter("id", "Only runs under these ids of the caller's own.", is_list=True),
     Parameter("label", "Only with all of these labels.", is_list=True),
     *(
         Parameter(f"{name}_{side}", f"Only {name} {'at that time or later' if side == 'after' else 'earlier'}.", "time")
@@ -42,6 +43,7 @@ async def list_instances(call: Call) -> Answer:
         owner_scope=call.scope_or_all,
         statuses=query.get("status", ()),
         definitions=query.get("definition", ()),
+        business_ids=query.get("id", ()),
         labels=query.get("label", ()),
         times=[
             (f"{name}_at", side == "after", query[f"{name}_{side}"])

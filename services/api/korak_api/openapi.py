@@ -107,9 +107,10 @@ def _list_responses(operation: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in operation.statuses:
         found[str(status)] = {"description": TITLES[status]}
-        if operation.answer is not None:
-            schema = {"$ref": f"#/components/schemas/{operation.answer}"}
-            found[str(status)]["content"] = {KINDS.get(operation.answer, "application/json"): {"schema": schema}}
+        name = operation.others.get(status, operation.answer)
+        if name is not None:
+            schema = {"$ref": f"#/components/schemas/{name}"}
+            found[str(status)]["content"] = {KINDS.get(name, "application/json"): {"schema": schema}}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for status in sorted({*operation.problems, *_get_common(operation)}):
         found[str(status)] = {"description": TITLES[status], "content": problem}

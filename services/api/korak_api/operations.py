@@ -30,6 +30,8 @@ class Call:
     now: datetime
     seed: str | None = None
     """The same for every repeat under one Idempotency-Key: what a call makes up is made from it."""
+    address: tuple[str, str] | None = None
+    """The definition's key and the caller's own id, where the instance is named by these."""
 
     @property
     def owner_scope(self) -> str:
@@ -118,3 +120,5 @@ class Operation:
     """Whether the answer is kept for a repeat under the same Idempotency-Key."""
     translate: Callable[[Mapping[str, str], Json], Json] | None = None
     """Makes the body of this route from another form that it may come in."""
+    others: Mapping[int, str] = field(default_factory=dict)
+    """The schemas of statuses whose answer is another thing."""

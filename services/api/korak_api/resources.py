@@ -13,6 +13,7 @@ from korak.graphs.document import GraphLimits
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.service import Health
+from korak.starting import Opener
 from korak.store.database import Database
 from korak.store.plans import Plans
 from korak_api.credentials import Credentials
@@ -48,6 +49,7 @@ class Resources:
     health: Health
     credentials: Credentials
     starts: Starts
+    opener: Opener
     commander: Commander
     matcher: Matcher
     waiter: Waiter

@@ -87,6 +87,7 @@ async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) ->
         health=ground.health,
         credentials=Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
+        opener=starts.opener,
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),

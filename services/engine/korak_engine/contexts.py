@@ -24,6 +24,7 @@ from korak.steps.secrets import Secrets
 from korak.steps.waits import Signal
 from korak_engine.effects import Effects
 from korak_engine.keeping import Keeper
+from korak_engine.nesting import Nesting
 from korak_engine.work import Work
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Means:
     secrets: Secrets
     authorizer: Authorizer
     keeper: Keeper = field(default_factory=Keeper)
+    nesting: Nesting | None = None
 
 
 class View:

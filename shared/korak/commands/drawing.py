@@ -79,12 +79,20 @@ def show_span(span: timedelta | None) -> str:
     return " ".join(parts[:2])
 
 
+def _show_run(instance: Mapping[str, Any]) -> str:
+    """The id that its caller gave it, and which run of that it is."""
+    if instance.get("business_id") is None:
+        return ""
+    number = instance.get("run", 1)
+    return f"  {instance['business_id']}{f' run {number}' if number > 1 else ''}"
+
+
 def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     status = _get_status(instance)
     glyph, style = GLYPHS.get(status, ("●", ""))
     end = _read(instance.get("ended_at")) or now
     took = show_span(_between(instance.get("created_at"), end))
-    name = f"{instance.get('definition')} version {instance.get('version')}"
+    name = f"{instance.get('definition')} version {instance.get('version')}{_show_run(instance)}"
     first = Text.assemble(
         (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
     )

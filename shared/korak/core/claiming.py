@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import failing, starting, waiting, walking
+from korak.core import failing, nesting, starting, waiting, walking
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import StepRun
@@ -46,6 +46,9 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
         _fire_retry(draft, step)
         signal = None if step.resume_signal is None else Signal.from_json(step.resume_signal)
         _decide(draft, node, step, signal)
+    elif nesting.is_childs(step):
+        _fire_retry(draft, step)
+        nesting.retry(draft, step)
     elif not claimant.runs(node.type, node.type_version):
         starting.park(draft, step, ParkedFor.ENGINE)
         draft.dropped = "no_engine_for_type"
@@ -94,7 +97,7 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
     """
     step = draft.edit(step)
     step.resume_signal = signal.to_json()
-    if node.is_pure:
+    if node.is_pure or signal.kind is SignalKind.CHILD:
         draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
         _decide(draft, node, step, signal)
     elif claimant is not None and claimant.runs(node.type, node.type_version):
@@ -108,7 +111,11 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
 
 def _decide(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal | None = None) -> None:
     step = draft.move(step, StepStatus.RUNNING)
-    walking.walk(draft, walking.decide_pure(draft, node, step, signal), step.scope_id)
+    if signal is not None and signal.kind is SignalKind.CHILD:
+        target = nesting.settle(draft, node, step, signal)
+    else:
+        target = walking.decide_pure(draft, node, step, signal)
+    walking.walk(draft, target, step.scope_id)
 
 
 def _run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:

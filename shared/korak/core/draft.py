@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant, Leavings
+from korak.core.changes import Changes, Grant, Leavings, Outward
 from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
@@ -32,6 +32,7 @@ class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
     leavings: Leavings | None = None
+    outward: Outward | None = None
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
@@ -44,14 +45,11 @@ class Draft:
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
-        self.walked = 0
-        self.claimant: Claimant | None = None
+        self.begin_fact()
         self.last_outputs: dict[int | None, JsonObject] = {}
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
-        self.claimed: list[Grant] = []
         self.needs: Needs = Needs()
-        self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
@@ -64,6 +62,13 @@ class Draft:
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
+
+    def begin_fact(self) -> None:
+        """Forget what belongs to the fact before: who asked, how far was walked, what runs by it."""
+        self.walked = 0
+        self.claimant: Claimant | None = None
+        self.claimed: list[Grant] = []
+        self.dropped: str | None = None
 
     def make_id(self) -> int:
         """An id of the draft's own, until the store has given the row another one."""
@@ -331,6 +336,12 @@ class Draft:
         scope.error = error if isinstance(error, dict) else None
         self.ended_scopes.append(scope_id)
 
+    def reach(self) -> Outward:
+        """What this decision is to other runs."""
+        if self.outward is None:
+            self.outward = Outward()
+        return self.outward
+
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
         instance, before = self.instance, self.snapshot.instance
@@ -353,13 +364,12 @@ class Draft:
             events=self._events,
             failures=self._failures,
             leavings=self.leavings,
-            claimed=self.claimed,
             transitions=self._transitions,
+            outward=self.outward,
             demands=self.needs.demands,
             parkings=self.needs.parkings,
             freed=self._list_freed() if self.plan.has_flow else [],
             leaves=self.needs.leaves,
-            dropped=self.dropped,
         )
         if changes.is_empty:
             return changes

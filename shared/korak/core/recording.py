@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from korak.core import failing, hooks, starting, walking
+from korak.core import depending, failing, hooks, nesting, starting, walking
 from korak.core.draft import Draft
-from korak.core.facts import HandlerResult, Left, Raised
+from korak.core.facts import Depend, HandlerResult, Left, Raised, Spawn
 from korak.core.rows import Artifact, StepRun
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, JsonObject, StepRole, StepStatus
@@ -77,6 +77,10 @@ def settle(draft: Draft, node: PlannedNode, step: StepRun, result: HandlerResult
             return failing.fail_step(draft, node, step, Raised(code, message, dict(params), is_retryable=False))
         case Raised():
             return failing.fail_step(draft, node, step, result)
+        case Spawn():
+            return nesting.spawn(draft, node, step, result)
+        case Depend():
+            return depending.depend(draft, node, step, result)
         case _:
             assert_never(result)
 

@@ -43,7 +43,10 @@ def get_columns(row: type[Any]) -> tuple[str, ...]:
 
 @dataclass(eq=False)
 class Instance:
-    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event."""
+    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event.
+
+    `business_id` and `run_number` are written by the start and never again: a decision doesn't load them.
+    """
 
     id: int
     ulid: str
@@ -63,6 +66,8 @@ class Instance:
     starter_type: str | None = None
     starter_id: str | None = None
     idempotency_digest: str | None = None
+    business_id: str | None = None
+    run_number: int = 1
     status: InstanceStatus | None = None
     state: JsonObject = field(default_factory=dict)
     result: Json = None
@@ -92,6 +97,14 @@ class Instance:
     def is_ended(self) -> bool:
         """Whether the run has ended."""
         return self.ended_at is not None
+
+
+@dataclass(eq=False)
+class Child(Instance):
+    """A run that another one starts, as it is inserted: nothing that is decided later reads whose it is."""
+
+    parent_instance_id: int = 0
+    parent_step_run_id: int = 0
 
 
 @dataclass(eq=False)

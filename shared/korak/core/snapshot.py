@@ -21,6 +21,8 @@ DEFAULT_LIMITS: Mapping[str, int] = {
     "max_transitions": 10_000,
     "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
+    "max_depth": 3,
+    "max_started_workflows": 10_000,
     "max_output_bytes": 64 << 10,
     "max_input_bytes": 64 << 10,
 }

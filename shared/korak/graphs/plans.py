@@ -54,6 +54,8 @@ class PlannedNode:
     on_error: tuple[tuple[tuple[str, ...], str], ...]
     save: Save | None
     retry: RetryPolicy | None
+    has_own_retry: bool
+    """Whether the node itself says how often it is tried."""
     timeout: float | None
     queue: str | None
     priority: int | None
@@ -213,6 +215,7 @@ class _Planner:
             save=_read_save(raw.get("save")),
             retry=read_retry(raw.get("retry") or settings.get("retry") or entry["retry"]),
             timeout=read_seconds(raw.get("timeout") or entry["timeout"]),
+            has_own_retry=raw.get("retry") is not None,
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),

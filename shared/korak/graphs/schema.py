@@ -265,19 +265,18 @@ def _settings() -> JsonObject:
 
 def _limits() -> JsonObject:
     positive: JsonObject = {"type": "integer", "minimum": 1}
-    schema = _object(
+    return _object(
         {
             "max_steps": positive | {"description": "Visits of nodes."},
             "max_transitions": positive | {"description": "Moves from node to node, built-in ones too."},
             "max_for_each_items": positive | {"description": "Items of one for_each."},
             "max_state_bytes": positive | {"description": "The state, as JSON."},
+            "max_started_workflows": positive | {"description": "Runs that one run starts."},
             "max_cost_units": positive | {"description": "Units that completed steps cost: 1 each, or what they say."},
             "max_starts_per_minute": positive | {"description": "Starts of this workflow."},
         },
         description="Lower bounds than the engine's own.",
     )
-    schema[UNSERVED] = ["max_started_workflows"]
-    return schema
 
 
 def _flow(what: str) -> JsonObject:

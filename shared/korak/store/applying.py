@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from korak.core.changes import Changes
-from korak.core.rows import StepRun, Wait
+from korak.core.rows import Child, Instance, StepRun, Wait
 from korak.model import EventType, StepRole, StepStatus
+from korak.store import reaching
 from korak.store.database import Runner
 from korak.store.statements import get_statement
 
@@ -37,6 +38,7 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
+        or changes.outward is not None
         or changes.leavings is not None
         or changes.freed
         or changes.leaves
@@ -70,12 +72,17 @@ async def apply(runner: Runner, batch: Sequence[Changes]) -> set[int]:
     """
     started = [changes.instance for changes in batch if changes.is_new]
     if started:
-        await runner.fetch("instances_start", instance=_read("instances_start", "instance", started))
+        await _start(runner, started)
     rows = await runner.fetch("record", **_spread(batch))
     moved = {row["id"] for row in rows} | {instance.id for instance in started}
     if needs_transaction(batch):
         await _apply_rest(runner, [changes for changes in batch if changes.instance.id in moved])
     return moved
+
+
+async def _start(runner: Runner, started: Sequence[Instance]) -> None:
+    await _write(runner, "instances_start", "instance", [each for each in started if not isinstance(each, Child)])
+    await _write(runner, "children_start", "child", [each for each in started if isinstance(each, Child)])
 
 
 def _spread(batch: Sequence[Changes]) -> dict[str, list[Any]]:
@@ -155,6 +162,7 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
     await _write_left(runner, batch)
+    await reaching.write(runner, batch, apply)
 
 
 async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:

@@ -31,6 +31,9 @@ from korak.store.tables import workflow_waits as waits
 PAUSED = "paused"
 """The status of a paused run, as the API shows it."""
 
+WAITED = 60.0
+"""Seconds that a start may wait at most before it makes the instance whose ULID it has made when it came."""
+
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
@@ -48,8 +51,6 @@ class View:
     version_label: str | None = None
     parent: str | None = None
     root: str | None = None
-    run: int = 1
-    business_id: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
     humans: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Filter:
     owner_scope: str | None
     statuses: Sequence[str] = ()
     definitions: Sequence[str] = ()
+    business_ids: Sequence[str] = ()
     labels: Sequence[str] = ()
     times: Sequence[tuple[str, bool, datetime]] = field(default=())
     """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
@@ -97,8 +99,6 @@ _keys_count = (
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
-        instances.c.business_id,
-        instances.c.run_number,
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
@@ -181,7 +181,6 @@ _STATUS = Query(
     )
 )
 
-
 _END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
 
 
@@ -216,13 +215,14 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
     if wanted.definitions:
         keyed = select(definitions.c.id).where(definitions.c.key.in_(wanted.definitions))
         yield instances.c.definition_id.in_(keyed)
-    for label in wanted.labels:
-        yield instances.c.labels.op("@>")(cast([label], JSONB))
+    if wanted.business_ids:
+        yield instances.c.business_id.in_(wanted.business_ids)
+    yield from (instances.c.labels.op("@>")(cast([label], JSONB)) for label in wanted.labels)
     for name, is_lower, at in wanted.times:
         column = instances.c[name]
         yield column >= at if is_lower else column < at
         if name == "created_at":
-            bound = str(ULID.from_timestamp(max(0.0, at.timestamp())))[:10]
+            bound = str(ULID.from_timestamp(max(0.0, at.timestamp() - (WAITED if is_lower else 0.0))))[:10]
             yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
 
 
@@ -249,8 +249,6 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             waits=tuple(pending.get(row["id"], ())),
             parent=row["parent"],
             root=row["root"],
-            run=row["run_number"],
-            business_id=row["business_id"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
             artifacts=tuple(row["artifacts"]),

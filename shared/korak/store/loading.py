@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from korak.core.counters import AHEAD, PAGE, SMALL, Counters
+from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
@@ -113,7 +113,7 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
 def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
     counters = Counters.from_json(step.counters or {})
     is_whole = counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each"
-    return step.id, counters.next_index, is_whole, AHEAD if step.ready_at is None else PAGE
+    return step.id, counters.next_index, is_whole, counters.room if step.ready_at is None else PAGE
 
 
 def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:

@@ -86,6 +86,16 @@ LEGAL: dict[str, Row] = {
         "expires_at": AT,
         "created_at": AT,
     },
+    "workflow_dependencies": {
+        "wait_id": SEED,
+        "place": 0,
+        "instance_id": SEED,
+        "step_run_id": SEED,
+        "awaited_id": SEED,
+        "is_needed": True,
+        "created_at": AT,
+    },
+    "workflow_cascades": {"instance_id": SEED, "seq": 1, "kind": "pause", "created_at": AT},
     "event_shapes": {"owner_scope": "team:42", "name": "payment.settled", "paths": Jsonb(["order"])},
     "workflow_events": {"instance_id": SEED, "seq": 1, "type": "InstanceStarted", "created_at": AT},
     "workflow_failures": {
@@ -98,6 +108,7 @@ LEGAL: dict[str, Row] = {
         "code": "exception",
         "created_at": AT,
     },
+    "workflow_inbox": {"kind": "start", "name": "order"},
     "workflow_chunks": {
         "instance_id": SEED,
         "execution_id": ULID,

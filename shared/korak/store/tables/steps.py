@@ -168,6 +168,11 @@ workflow_waits: Table = Table(
         "match_digest",
         postgresql_where=text("status in ('pending', 'suspended') and match_digest is not null"),
     ),
+    Index(
+        "wwait_child_idx",
+        "event_key",
+        postgresql_where=text("kind = 'child' and status in ('pending', 'suspended')"),
+    ),
     Index("wwait_step_idx", "step_run_id"),
     Index("wwait_instance_idx", "instance_id"),
     postgresql_with={"fillfactor": 50},
