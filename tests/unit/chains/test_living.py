@@ -66,6 +66,17 @@ def test_a_step_that_runs_while_the_run_is_paused_is_recorded_and_nothing_follow
     assert begun.claim(second).claimed == []
 
 
+def test_a_step_that_is_queued_when_the_run_is_paused_is_not_claimed() -> None:
+    """T-PAUSE-1: a message for it that is under way changes nothing, and the resume makes it ready again."""
+    begun = begin(chain("x").then(links.count))
+    begun.tell(PauseAsked())
+    [step] = begun.live
+    assert (step.parked_for, list_ready(begun), begun.claim(step).claimed) == (ParkedFor.PAUSE, [], [])
+    begun.tell(ResumeAsked())
+    go_on(begun)
+    assert [step.attempt for step in begun.list_steps("s0")] == [1]
+
+
 def test_a_resume_lets_the_next_step_run_once() -> None:
     """T-PAUSE-2."""
     begun = two()
