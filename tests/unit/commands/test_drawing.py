@@ -82,6 +82,14 @@ def test_a_wait_says_for_what_and_until_when() -> None:
     assert lines[-1].strip() == "waits at paid for event payment.settled, due in 1 h"
 
 
+def test_a_wait_in_a_branch_is_told_where_it_stands() -> None:
+    waits = [{"node": "ask", "branch": branch, "kind": "signal", "names": [branch]} for branch in ("0", "1")]
+    steps = [make_step("ask", "waiting", branch=branch, started_at=at(-2)) for branch in ("0", "1")]
+    lines = draw_steps(*steps, status="waiting", waiting_for=waits)
+    assert [line.rstrip().rpartition("for ")[2] for line in lines[4:6]] == ["signal 0", "signal 1"]
+    assert lines[-1].strip() == "waits at ask [1] for signal 1"
+
+
 def test_ends_say_how() -> None:
     failure = {"code": "no_pen", "message": "Nobody has a pen.", "node": "sign"}
     assert draw_steps(status="failed", failure=failure)[-1].strip() == "failed at sign: Nobody has a pen. (no_pen)"
