@@ -383,3 +383,16 @@ def test_a_run_that_ended_in_time_is_not_failed() -> None:
     begun.tell(DeadlinePassed())
     assert begun.instance.status is COMPLETED
     assert begun.history[-1] is EventType.INSTANCE_COMPLETED
+
+
+def test_a_retry_has_the_whole_time_again() -> None:
+    """T-DL-1, defect 13 of the reference: a run that is retried after its time doesn't fail at once."""
+    begun = run(
+        chain("x").must_complete_within(hours=1).max_attempts(1).then(links.flaky, times=1).wait_for_signal("a")
+    )
+    begun.now = get_time(4_000)
+    begun.tell(RetryAsked())
+    assert begun.instance.deadline_at == get_time(7_600)
+    begun.tell(DeadlinePassed())
+    go_on(begun)
+    assert begun.instance.status is WAITING
