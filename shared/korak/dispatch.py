@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from korak.broker.messages import Message, ResumeStep, RunStep
 from korak.broker.port import Broker
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.core.rows import StepRun
 from korak.errors import TransientError
 from korak.model import Probe, SignalKind, StepStatus
@@ -29,27 +30,44 @@ class Keeper(Protocol):
         ...
 
 
+class Listener(Protocol):
+    """Whoever is to know what is committed."""
+
+    def hear(self, batch: Iterable[Changes]) -> None:
+        """These are."""
+        ...
+
+
 class Dispatcher:
     """Sends what became ready. A message that is lost costs time, never a step: the waker sends again (JB-10).
 
     Steps that the `keeper` wants are stamped like sent ones and handed to it instead.
     """
 
-    def __init__(self, broker: Broker, gate: Gate, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self, broker: Broker, gate: Gate, keeper: Keeper | None = None, listener: Listener | None = None
+    ) -> None:
         self._broker = broker
         self._gate = gate
         self._keeper = keeper
+        self._listener = listener
 
     async def prepare(self, batch: Iterable[Changes]) -> None:
         """Learn, before a transaction begins, how much room the queues of these changes have."""
         if not self._broker.pulls:
-            await self._gate.refresh({step.queue for changes in batch for step in changes.ready})
+            await self._gate.refresh({step.queue for changes in spread(batch) for step in changes.ready})
 
     def stamp(self, changes: Changes) -> None:
         """Mark the ready steps that there is room for as sent; the others wait for the releaser."""
-        for step in changes.ready:
+        for step in (step for each in spread((changes,)) for step in each.ready):
             if step.sent_at is None and (self._is_kept(step) or self._may_send(step)):
                 step.sent_at = step.ready_at
+
+    def rouse(self, steps: Sequence[StepRun], now: datetime) -> None:
+        """Mark the steps that got ready because others made room: sent at once as far as there is room for them."""
+        for step in steps:
+            if self._may_send(step):
+                step.sent_at = now
 
     def _is_kept(self, step: StepRun) -> bool:
         return self._keeper is not None and self._keeper.wants(step)
@@ -59,7 +77,9 @@ class Dispatcher:
 
     async def send(self, batch: Iterable[Changes]) -> None:
         """After the commit: nudge for the ready steps, and tell which instances have ended. Never raises."""
-        batch = list(batch)
+        batch = list(spread(batch))
+        if self._listener is not None:
+            self._listener.hear(batch)
         ready = self._sort(batch)
         ended = [changes.instance.ulid for changes in batch if changes.is_ended]
         try:
@@ -74,7 +94,7 @@ class Dispatcher:
         """The ready steps to nudge for, by queue; what the keeper wants is handed to it."""
         ready: dict[str, list[StepRun]] = {}
         kept: list[StepRun] = []
-        for step in (step for changes in batch for step in changes.ready):
+        for step in (step for changes in batch for step in (*changes.ready, *changes.roused)):
             if self._is_kept(step):
                 kept.append(step)
             elif self._broker.pulls or step.sent_at is not None:

@@ -70,6 +70,22 @@ class ParkedFor(StrEnum):
     LIMIT = "limit"
 
 
+class FlowKind(StrEnum):
+    """What is counted under a key: starts of a definition, steps that begin, or steps that run."""
+
+    START_RATE = "start_rate"
+    RATE = "rate"
+    CONCURRENCY = "concurrency"
+
+
+class HoldKind(StrEnum):
+    """What a hold keeps from beginning."""
+
+    DEFINITION = "definition"
+    STEP_TYPE = "step_type"
+    QUEUE = "queue"
+
+
 class WaitKind(StrEnum):
     """What a parked step waits for."""
 
@@ -104,6 +120,14 @@ class EscalationStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class ArtifactKind(StrEnum):
+    """How the content of an artifact is to be read."""
+
+    JSON = "json"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
 class ScopeStatus(StrEnum):
     """Where one body of a container stands. `pending` has a row but no step run yet."""
 
@@ -124,7 +148,15 @@ class DeliveryKind(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    RETRY = "retry"
     DECISION = "decision"
+
+
+class InboxKind(StrEnum):
+    """What a row of the inbox asks for."""
+
+    START = "start"
+    EMIT = "emit"
 
 
 class SignalKind(StrEnum):
@@ -137,6 +169,7 @@ class SignalKind(StrEnum):
     CONDITION = "condition"
     PROBE = "probe"
     CHILD = "child"
+    ENDED = "ended"
     DECISION = "decision"
 
 
@@ -172,6 +205,22 @@ class TriggerKind(StrEnum):
     WEBHOOK = "webhook"
     WORKFLOW = "workflow"
     ESCALATION = "escalation"
+
+
+class OnOpen(StrEnum):
+    """What a start does whose id has an open run."""
+
+    FAIL = "fail"
+    USE_EXISTING = "use_existing"
+    CANCEL_EXISTING = "cancel_existing"
+
+
+class OnClosed(StrEnum):
+    """What a start does whose id has no open run, but has had one. A run that was cancelled counts as failed."""
+
+    ALLOW = "allow"
+    ALLOW_IF_FAILED = "allow_if_failed"
+    REFUSE = "refuse"
 
 
 class ActorMode(StrEnum):

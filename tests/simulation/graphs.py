@@ -36,6 +36,8 @@ class Author:
         self._node("end", result=ref("state")) if self._random.random() < 0.5 else self._node("end")
         if self._random.random() < 0.2:
             self._built.settings(execution_timeout=self._random.choice([300, 3_000, 30_000]))
+        if self._random.random() < 0.1:
+            self._built.settings(flow=[{"key": "runs", "concurrency": 3}])
         return self._finish()
 
     def _finish(self) -> JsonObject:
@@ -100,6 +102,16 @@ class Author:
         self._save(name)
         self._maybe_exit(name)
 
+    def _limit(self) -> None:
+        """Limits for the node added last, now and then; all graphs share their keys."""
+        while self._random.random() < 0.15:
+            if self._random.random() < 0.3:
+                self._built.flow("rate", rate=(4, 40))
+            elif self._random.random() < 0.5:
+                self._built.flow("heavy", concurrency=5, weight=self._random.randint(1, 4))
+            else:
+                self._built.flow({"template": "order ${input.order}"}, concurrency=1)
+
     def _write_segment(self, *, depth: int) -> None:
         kinds: list[Callable[[int], None]] = [self._write_steps, self._write_wait, self._write_own, self._write_failing]
         if depth < 2:
@@ -127,6 +139,7 @@ class Author:
                 self._node("set_field", field="state.mark", value=ref("input.order"))
             else:
                 self._save(self._node("test.ok", value=ref("input.order")))
+                self._limit()
 
     def _write_wait(self, depth: int) -> None:
         form = self._random.choice(["signal", "event", "signals", "delay", "for"])
@@ -158,6 +171,7 @@ class Author:
         name = self._node("test.ask", **config)
         self._built.retry(3, [5, 30])
         self._save(name)
+        self._limit()
         if "timeout" in config and self._random.random() < 0.7:
             self._ends.append((name, "timed_out"))
         self._maybe_exit(name)
@@ -167,6 +181,7 @@ class Author:
         name = self._node("test.flaky", times=times, for_good=for_good)
         if self._random.random() < 0.7:
             self._built.retry(self._random.randint(1, 4), self._random.choice([[1], [5, 60], [0]]))
+        self._limit()
         self._maybe_exit(name)
 
     def _maybe_exit(self, name: str) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from korak.core import transitions
 from korak.core.changes import Changes
 from korak.core.counters import Counters
 from korak.core.facts import Finished, HandedBack, Lost
+from korak.core.rooms import Demand, FlowKey, list_demands
 from korak.core.rows import StepRun, Wait
 from korak.core.snapshot import Snapshot
+from korak.graphs.limiting import FlowRule
 from korak.graphs.plans import PlannedNode
 from korak.model import (
     EventType,
+    FlowKind,
     InstanceStatus,
     Json,
     JsonObject,
@@ -25,6 +29,7 @@ from korak.model import (
     WaitStatus,
 )
 from tests.support.memory import Family, Memory
+from tests.support.rooms import Place
 
 SKEW = timedelta(seconds=1)
 """How far the clocks of two processes may be apart."""
@@ -87,6 +92,41 @@ def check_family(memory: Memory, family: Family) -> None:
     _check_state(memory, family)
     _check_deliveries(family)
     _check_waits(family)
+
+
+def check_room(memory: Memory) -> None:
+    """Of a key never more runs at once than its limit says; only what runs, and a run that was let in, holds room."""
+    taken: Counter[FlowKey] = Counter()
+    limits: dict[FlowKey, int] = {}
+    places: set[Place] = set()
+    for family in memory.families.values():
+        for place, demands in _list_holding(memory, family):
+            for demand in demands:
+                taken[demand.key] += demand.weight
+                limits[demand.key] = demand.limit
+                places.add(place)
+    assert all(count <= limits[key] for key, count in taken.items()), (taken, limits)
+    assert set(memory.rooms.slots) == places, (set(memory.rooms.slots), places)
+
+
+def _list_holding(memory: Memory, family: Family) -> Iterator[tuple[Place, list[Demand]]]:
+    plan, instance = memory.plans[family.instance.version_id], family.instance
+    if not plan.has_flow or instance.is_ended:
+        return
+    kept: Any = (instance.walk or {}).get("flow") or {}
+    of_run = dict(zip(kept.get("keys", ()), plan.settings.flow, strict=False)) if kept.get("is_in") else {}
+    for step in family.live:
+        rules = zip(plan.nodes[step.node_id].flow, step.flow or (), strict=False)
+        if step.status is StepStatus.RUNNING and step.role is StepRole.STEP:
+            own = [each for rule, name in rules for each in _demand(rule, name, step) if name not in of_run]
+            yield (instance.id, step.id), list({demand.key: demand for demand in reversed(own)}.values())
+    any_step = next(iter(family.steps.values()))
+    yield (instance.id, None), [each for name, rule in of_run.items() for each in _demand(rule, name, any_step)]
+
+
+def _demand(rule: FlowRule, name: str, step: StepRun) -> list[Demand]:
+    demands = list_demands(rule, name, step, is_of_run=False, is_inline=False)
+    return [demand for demand in demands if demand.key.kind is FlowKind.CONCURRENCY]
 
 
 def _check_history(family: Family) -> None:

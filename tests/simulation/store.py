@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
 from korak.core.facts import Fact, Finished, HandedBack, Lost
+from korak.core.rooms import Denial
 from korak.core.snapshot import Policy, Snapshot
 from korak.errors import Conflict, TransientError
 from korak.store.sealing import Ids, seal
 from tests.simulation import invariants
 from tests.simulation.network import Faults
+from tests.support import stamps
 from tests.support.memory import Counter, Family, Memory
+from tests.support.rooms import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,10 @@ class Ask:
     instance_id: int
     fact: Fact
     step: int | None = None
+
+
+def _never(place: int, denial: Denial) -> Changes:
+    raise AssertionError("nobody asks for room here")
 
 
 @dataclass(eq=False)
@@ -46,6 +53,7 @@ class Transaction:
         self.snapshots: dict[int, Snapshot] = {}
         self.answers: list[Changes | Conflict | None] = []
         self.is_open = True
+        self.held: Held | None = None
 
     def lock(self) -> None:
         """Lock what nobody else holds, and load it."""
@@ -65,14 +73,28 @@ class Transaction:
                 self.answers.append(None if snapshot is None else self._store.decide(snapshot, ask.fact, now))
             except Conflict as refused:
                 self.answers.append(refused)
+        self._find_room(now)
         return [answer for answer in self.answers if isinstance(answer, Changes) and not answer.is_empty]
+
+    def _find_room(self, now: datetime) -> None:
+        """Keys with limits are locked until the end; who would wait for them here comes again."""
+
+        def again(place: int, denial: Denial) -> Changes:
+            snapshot = replace(self.snapshots[self.asks[place].instance_id], denials=(denial,))
+            return self._store.decide(snapshot, self.asks[place].fact, now)
+
+        self.held = self._store.memory.rooms.admit(self.answers, again, now)
+        if self.held is not None and self._store.keys_of not in (None, self):
+            raise TransientError(message="the key's lock took too long")
+        if self.held is not None:
+            self._store.keys_of = self
 
     def commit(self, batch: Sequence[Changes]) -> None:
         """Write all of it or nothing. Raises TransientError in either case, if it pleases."""
         if not self.is_open:
             raise TransientError(message="the connection was lost")
         try:
-            moved = self._store.write(batch)
+            moved = self._store.write(batch, self.held)
             assert len(moved) == len(batch), "an instance moved under its lock"
         finally:
             self.end()
@@ -80,6 +102,8 @@ class Transaction:
     def end(self) -> None:
         """Let the locks go."""
         self.is_open = False
+        if self._store.keys_of is self:
+            self._store.keys_of = None
         for instance_id in self.locked:
             if self._store.locks.get(instance_id) is self:
                 del self._store.locks[instance_id]
@@ -92,6 +116,7 @@ class Store:
         self._random = random
         self.memory = Memory(policy)
         self.locks: dict[int, Transaction] = {}
+        self.keys_of: Transaction | None = None
         self.fleet: dict[int, EngineRow] = {}
         self.ledger: dict[str, str] = {}
         self.faults = Faults()
@@ -117,7 +142,7 @@ class Store:
         for changes in batch:
             seal(changes, ids)
 
-    def write(self, batch: Sequence[Changes]) -> set[int]:
+    def write(self, batch: Sequence[Changes], held: Held | None = None) -> set[int]:
         """Apply changes, each if its instance stands where they were decided from; all of them, or none."""
         before: dict[int, Family | None] = {
             changes.instance.id: self.memory.families.get(changes.instance.id) for changes in batch
@@ -128,6 +153,8 @@ class Store:
             for instance_id, family in before.items():
                 self._restore(instance_id, family)
             raise
+        if held is not None:
+            self._settle_room(held, [changes for changes in batch if changes.instance.id in moved])
         for changes in batch:
             if changes.instance.id in moved:
                 invariants.check_changes(changes)
@@ -141,7 +168,36 @@ class Store:
     def write_unlocked(self, batch: Sequence[Changes]) -> set[int]:
         """The fast path: what somebody else holds is left to the slow one, as if it had moved."""
         self._maybe_fail()
-        return self.write([changes for changes in batch if changes.instance.id not in self.locks])
+        free = [changes for changes in batch if changes.instance.id not in self.locks and self._may_write(changes)]
+        held = (
+            self.memory.rooms.admit([*self._list_standing(free)], _never, free[0].instance.updated_at) if free else None
+        )
+        return self.write(free, held)
+
+    def _may_write(self, changes: Changes) -> bool:
+        """What needs room, or gives some back while somebody else has the keys, goes the slow way."""
+        gives_back = bool(changes.freed) or changes.leaves
+        return not changes.demands and not (gives_back and self.keys_of is not None)
+
+    def _list_standing(self, batch: Sequence[Changes]) -> list[Changes]:
+        families = self.memory.families
+        return [
+            changes
+            for changes in batch
+            if changes.is_new
+            or (
+                (family := families.get(changes.instance.id)) is not None
+                and family.instance.lock_version == changes.before.instance.lock_version
+            )
+        ]
+
+    def _settle_room(self, held: Held, batch: Sequence[Changes]) -> None:
+        now = max((changes.instance.updated_at for changes in batch), default=None)
+        roused = self.memory.rooms.settle(held, batch)
+        if now is not None:
+            self._count("roused" if stamps.rouse(self.memory, roused, now) else "room given")
+        self.memory.rooms.check()
+        invariants.check_room(self.memory)
 
     def _restore(self, instance_id: int, family: Family | None) -> None:
         if family is None:

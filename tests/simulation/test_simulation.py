@@ -27,6 +27,8 @@ EVERYTHING = (
     "Claimed: not_ready",
     "Claimed: nothing_due",
     "Claimed: no_engine_for_type",
+    "Claimed: limit",
+    "roused",
     "HandedBack",
     "DeadlinePassed",
     "RetryAsked",

@@ -68,6 +68,9 @@ class Waker:
             for family in self.families:
                 self.world.count("unparked", stamps.unpark(family, now))
         yield
+        if self.world.store.keys_of is None:
+            self.world.count("found room", stamps.rouse_waiting(self.world.store.memory, now))
+        yield
         for family in self.families:
             self.world.network.send(stamps.repeat_steps(family, now, REQUEUE_AFTER), now)
         yield

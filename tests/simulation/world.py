@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from random import Random
 
 from korak.core.changes import Changes
+from korak.core.rows import StepRun
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
-from korak.model import StepRole, StepStatus, WaitKind
+from korak.model import ParkedFor, StepRole, StepStatus, WaitKind
 from tests.simulation import invariants
 from tests.simulation.client import Client
 from tests.simulation.engine import Engine
@@ -167,8 +168,14 @@ class World:
         is_parked = all(
             step.role is StepRole.STEP and step.status is StepStatus.WAITING and step.ready_at is None
             for step in family.live
+            if not self._is_shut_out(step)
         )
         return is_parked and kinds <= {WaitKind.SIGNAL, WaitKind.EVENT}
+
+    def _is_shut_out(self, step: StepRun) -> bool:
+        """Whether a run that waits for a client keeps the room that the step needs."""
+        rooms = self.store.memory.rooms
+        return step.parked_for is ParkedFor.LIMIT and step.id in rooms.parked and not rooms.has_room(step.id)
 
     def _check_end(self) -> None:
         """Who waits doesn't wait for what lies there."""

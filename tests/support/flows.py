@@ -20,6 +20,8 @@ from korak.errors import KorakError
 from korak.graphs.plans import build, freeze
 from korak.model import Json, JsonObject
 from korak.steps.builtin import PURE
+from korak.steps.builtin.start_workflow import StartWorkflow, StartWorkflows
+from korak.steps.builtin.wait_workflows import WaitWorkflows
 from korak.store import engines
 from korak.store.database import Database, Hot, Session
 from korak.store.loading import Loader
@@ -36,7 +38,10 @@ LEASE = timedelta(seconds=60)
 WORK = contract("test.work")
 HELD = contract("test.held", has_cancel_hook=True)
 ASKING = contract("test.asking", waits=True)
-CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, *(kind.contract() for kind in PURE.values())))
+STREAMING = contract("test.streaming", streams=True)
+KIN = (StartWorkflow(), StartWorkflows(), WaitWorkflows())
+BUILT_IN = (kind.contract() for kind in (*PURE.values(), *KIN))
+CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *BUILT_IN))
 
 _READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null"
 _NEWEST = "select * from workflow_step_runs where instance_id = $1 order by id desc limit 1"
@@ -202,4 +207,7 @@ class Leaving:
         """Nothing to learn."""
 
     def stamp(self, changes: Changes) -> None:
+        """Nothing to stamp."""
+
+    def rouse(self, steps: Sequence[StepRun], now: datetime) -> None:
         """Nothing to stamp."""

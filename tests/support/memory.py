@@ -7,18 +7,28 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from korak.core.changes import Changes
-from korak.core.counters import AHEAD, PAGE, SMALL, Counters
+from korak.core.changes import Cascade, Changes, Leavings, Outward
+from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import Artifact, Child, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
-from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus, WaitStatus
+from korak.model import (
+    DeliveryKind,
+    InstanceStatus,
+    JsonObject,
+    ScopeStatus,
+    StepRole,
+    StepStatus,
+    WaitKind,
+    WaitStatus,
+)
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
 from korak.store.loading import get_holds, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
+from tests.support.rooms import Rooms
 
 Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope)
 
@@ -52,6 +62,17 @@ class Emit:
     matched_at: datetime | None = None
 
 
+@dataclass(frozen=True)
+class Depending:
+    """A row of workflow_dependencies."""
+
+    wait_id: int
+    instance_id: int
+    step_run_id: int
+    awaited_id: int
+    is_needed: bool
+
+
 @dataclass(eq=False)
 class Family:
     """An instance and all that hangs on it. Rows are replaced, never changed, so that a copy is cheap."""
@@ -63,6 +84,9 @@ class Family:
     signals: dict[int, Delivery] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    chunks: dict[str, list[str]] = field(default_factory=dict)
+    """What visits have streamed, by their execution ids."""
     stamps: dict[int, datetime] = field(default_factory=dict)
     """When each delivery was last sent on."""
 
@@ -76,6 +100,8 @@ class Family:
             dict(self.signals),
             list(self.events),
             list(self.failures),
+            dict(self.artifacts),
+            dict(self.chunks),
             dict(self.stamps),
         )
 
@@ -91,7 +117,10 @@ class Family:
 
 
 class Memory:
-    """Every instance's family by id, the kept events, and the plans by version."""
+    """Every instance's family by id, the kept events, and the plans by version.
+
+    `cascades` and `dependencies` are rows that wakers look at; `keys` are those of starts.
+    """
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.families: dict[int, Family] = {}
@@ -101,6 +130,10 @@ class Memory:
         self.policy = policy or Policy()
         self.last_id = 0
         self.last_signal = 0
+        self.cascades: list[Cascade] = []
+        self.dependencies: list[Depending] = []
+        self.keys: set[str] = set()
+        self.rooms = Rooms()
 
     def find(self, step_id: int) -> Family | None:
         """The family that a step belongs to."""
@@ -168,7 +201,47 @@ class Memory:
         fault()
         self.families[instance_id] = family
         self.owners.update(dict.fromkeys((step.id for step in changes.new_steps), instance_id))
+        closed = {wait.id for wait in changes.waits if wait.status in (WaitStatus.FIRED, WaitStatus.CANCELLED)}
+        self.dependencies = [row for row in self.dependencies if row.wait_id not in closed]
+        if changes.outward is not None:
+            self._reach(changes, changes.outward)
         return True
+
+    def _reach(self, changes: Changes, outward: Outward) -> None:
+        """The statements of `reaching.write`, in their order."""
+        for child in outward.children:
+            assert isinstance(child.instance, Child), "a child is inserted as one"
+            assert self.apply(child), "a child is new"
+            assert child.instance.idempotency_digest not in self.keys, "widem_unique"
+            self.keys.add(child.instance.idempotency_digest or "")
+        for command in outward.commands:
+            family = self.find_ulid(command.ulid)
+            row = Delivery(0, family.instance.id, "*", command.kind, command.source_id, command.created_at)
+            row.sender = command.sender
+            self.send(family, row)
+        self.cascades.extend(outward.cascades)
+        for each in outward.dependencies:
+            awaited = self.find_ulid(each.ulid).instance.id
+            place = (each.wait.id, each.wait.instance_id, each.wait.step_run_id)
+            self.dependencies.append(Depending(*place, awaited, each.is_needed))
+        if outward.end is not None:
+            self._tell_end(changes, outward.end)
+
+    def _tell_end(self, changes: Changes, end: JsonObject) -> None:
+        instance = changes.instance
+        for family in self.families.values():
+            for wait in family.open_waits:
+                if wait.kind is WaitKind.CHILD and wait.event_key == instance.ulid:
+                    source = f"{instance.ulid}:{end['seq']}"
+                    row = Delivery(0, family.instance.id, "*", DeliveryKind.CHILD, source, instance.updated_at)
+                    row.name, row.payload = instance.ulid, end
+                    row.step_run_id, row.wait_id = wait.step_run_id, wait.id
+                    self.send(family, row)
+
+    def find_ulid(self, ulid: str) -> Family:
+        """The family of that ULID."""
+        [family] = [family for family in self.families.values() if family.instance.ulid == ulid]
+        return family
 
     def _write(self, family: Family, changes: Changes, fault: Fault) -> None:
         """The statements of `applying.apply`, in its order."""
@@ -193,6 +266,8 @@ class Memory:
             family.waits[wait.id] = _inserted(wait, "waits_open", "wait")
         self._write_signals(family, changes, fault)
         family.failures.extend(changes.failures)
+        if changes.leavings is not None:
+            _write_left(family, changes.leavings, fault)
 
     def _write_signals(self, family: Family, changes: Changes, fault: Fault) -> None:
         fault()
@@ -307,7 +382,7 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
             counters = Counters.from_json(step.counters)
             if counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each":
                 whole.add(step.id)
-            room[step.id] = (counters.next_index, AHEAD if step.ready_at is None else PAGE)
+            room[step.id] = (counters.next_index, counters.room if step.ready_at is None else PAGE)
     for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):
         index, left = room.get(scope.step_run_id, (0, 0))
         is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index
@@ -337,6 +412,15 @@ def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
             twin = copy(scope)
             twin.status, twin.ended_at = ScopeStatus.CANCELLED, changes.instance.updated_at
             family.scopes[twin.id] = twin
+
+
+def _write_left(family: Family, left: Leavings, fault: Fault) -> None:
+    """The statements of `applying._write_left`, in their order."""
+    fault()
+    family.artifacts.update({artifact.key: artifact for artifact in left.artifacts})
+    fault()
+    for execution in left.closed_chunks:
+        family.chunks.pop(execution, None)
 
 
 def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -82,6 +83,32 @@ def unpark(family: Family, now: datetime) -> int:
     for step in parked:
         family.steps[step.id] = _with(step, parked_for=None, ready_at=now, sent_at=None)
     return len(parked)
+
+
+def rouse(memory: Memory, step_ids: Iterable[int], now: datetime) -> int:
+    """Steps that were parked for a limit are ready: there is room. Those that aren't parked any more are forgotten."""
+    count = 0
+    for step_id in step_ids:
+        family = memory.find(step_id)
+        step = None if family is None else family.steps.get(step_id)
+        memory.rooms.forget(step_id)
+        if family is not None and step is not None and step.parked_for is ParkedFor.LIMIT:
+            family.steps[step_id] = _with(step, parked_for=None, ready_at=now, sent_at=None)
+            count += 1
+    return count
+
+
+def rouse_waiting(memory: Memory, now: datetime) -> int:
+    """The net below what gives room back, and what wakes those that wait for time."""
+    for step_id in list(memory.rooms.parked):
+        family = memory.find(step_id)
+        if family is None or family.steps[step_id].parked_for is not ParkedFor.LIMIT:
+            memory.rooms.forget(step_id)
+    count = 0
+    for key, room in list(memory.rooms.rooms.items()):
+        room.window.advance(now)
+        count += rouse(memory, memory.rooms.choose(key), now)
+    return count
 
 
 def match_events(memory: Memory, now: datetime) -> None:

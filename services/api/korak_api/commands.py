@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ulid import ULID
@@ -10,7 +11,7 @@ from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAs
 from korak.errors import Conflict, Unavailable
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
-from korak.store import signals
+from korak.store import addresses, signals
 from korak.store.instances import View
 from korak.store.signals import Sending
 from korak_api.asking import get_view
@@ -49,12 +50,33 @@ async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: J
     """Answer a command under the lock; where somebody holds the instance, leave a row that the holder obeys."""
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
-    changes = await call.resources.commander.answer(view.instance.id, fact)
+    try:
+        changes = await call.resources.commander.answer(view.instance.id, fact)
+    except Conflict as refused:
+        raise await _name(call, view, refused) from None
     if changes is None:
         view = await _leave(call, view, kind, payload)
     elif not changes.is_empty:
-        view = view_changes(changes, view.version)
+        view = _update(view, view_changes(changes, view.version))
     return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
+
+
+def _update(view: View, after: View) -> View:
+    """What a decision has changed, over what it doesn't load."""
+    before = view.instance
+    instance = replace(after.instance, business_id=before.business_id, run_number=before.run_number)
+    after = replace(after, instance=instance, parent=view.parent, root=view.root, version_label=view.version_label)
+    return replace(after, artifacts=view.artifacts, artifacts_count=view.artifacts_count)
+
+
+async def _name(call: Call, view: View, refused: Conflict) -> Conflict:
+    """Name the run that has the id of one that is to be open again: the index that refused it doesn't."""
+    if refused.code != "id_in_use" or view.instance.business_id is None:
+        return refused
+    business_id = view.instance.business_id
+    async with call.resources.database.acquire() as connection:
+        ulid = await addresses.find_open(connection, call.owner_scope, view.definition, business_id)
+    return Conflict("id_in_use", id=business_id, instance=ulid)
 
 
 async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: JsonObject | None) -> View:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import commands, definitions, general, instances, signals, starts, tokens
+from korak_api import commands, definitions, following, general, instances, leavings, signals, starts, tokens
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *definitions.OPERATIONS,
     *starts.OPERATIONS,
     *instances.OPERATIONS,
+    *leavings.OPERATIONS,
+    *following.OPERATIONS,
     *commands.OPERATIONS,
     *signals.OPERATIONS,
     *tokens.OPERATIONS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from korak.model import (
+    ArtifactKind,
     ClosedReason,
     DefinitionStatus,
     EventType,
@@ -152,6 +153,7 @@ _INSTANCE = _shape(
     ),
     run=COUNT,
     definition_hash=TEXT,
+    artifacts=_shape(count=COUNT, keys={**NAMES, "description": "The first hundred."}),
     created_at=TIME,
     updated_at=TIME,
     started_at=_or_null(TIME),
@@ -179,6 +181,8 @@ _STEP = _shape(
     error=_or_null(
         _shape(code=TEXT, message=TEXT, retryable=_or_null(FLAG), category=_or_null(_one_of(*FailureCategory)))
     ),
+    progress=ANY,
+    heartbeat_at=_or_null(TIME),
     idempotency_key=TEXT,
     queue=TEXT,
     created_at=TIME,
@@ -204,6 +208,21 @@ _WAIT = _shape(
     since=TIME,
     due_at=_or_null(TIME),
     fired_at=_or_null(TIME),
+)
+
+_CHUNK = _shape(execution=ULID, node=TEXT, visit=COUNT, attempt=COUNT, index=COUNT, content=TEXT, at=TIME)
+
+_ARTIFACT = _shape(
+    key=TEXT,
+    kind=_one_of(*ArtifactKind),
+    size=COUNT,
+    metadata=_or_null(OBJECT),
+    node=_or_null(TEXT),
+    visit=_or_null(COUNT),
+    execution=_or_null(ULID),
+    created_at=TIME,
+    updated_at=TIME,
+    content={"description": "As JSON; a string for text, base64 for bytes; null where it wasn't asked for."},
 )
 
 _FAILURE = _shape(
@@ -259,9 +278,20 @@ SHAPES: Final[dict[str, Any]] = {
     "EventPage": _page("Event"),
     "Wait": _WAIT,
     "WaitPage": _page("Wait"),
+    "Chunk": _CHUNK,
+    "ChunkPage": _page("Chunk"),
+    "Artifact": _ARTIFACT,
+    "ArtifactPage": _page("Artifact"),
+    "Stream": {"type": "string", "description": "Server-sent events, whose data is JSON."},
     "Failure": _FAILURE,
     "FailurePage": _page("Failure"),
-    "Delivery": _shape(delivered=FLAG, buffered=FLAG),
+    "Debounced": _shape(due_at=TIME),
+    "Delivery": {
+        "type": "object",
+        "description": "Where the signal may start a run, the run that it is in, and whether it was made.",
+        "properties": {"delivered": FLAG, "buffered": FLAG, "instance": ULID, "created": FLAG},
+        "required": ["delivered", "buffered"],
+    },
     "Emission": _shape(matched=COUNT, started={"type": "array", "items": ULID}, kept=FLAG),
     "Token": _TOKEN,
     "NewToken": _shape(**_TOKEN["properties"], token={"type": "string", "description": "The secret, shown once."}),

@@ -39,7 +39,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
     instance = view.instance
     return {
         "id": instance.ulid,
-        "business_id": view.business_id,
+        "business_id": instance.business_id,
         "definition": view.definition,
         "version": view.version,
         "version_label": view.version_label,
@@ -65,8 +65,9 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "depth": instance.depth,
         "steps_count": instance.steps_count,
         "budget": show_budget(view, ceilings),
-        "run": view.run,
+        "run": instance.run_number,
         "definition_hash": instance.definition_hash,
+        "artifacts": {"count": view.artifacts_count, "keys": list(view.artifacts)},
         "created_at": show_time(instance.created_at),
         "updated_at": show_time(instance.updated_at),
         "started_at": show_time(instance.started_at),

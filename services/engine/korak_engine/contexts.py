@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -19,9 +19,12 @@ from korak.graphs.values import compile_value
 from korak.model import APP_WIDE, ActorMode, Json, JsonObject
 from korak.owners.authorizer import AuthorizationRequest, Authorizer
 from korak.owners.scopes import Owner
+from korak.steps.artifacts import Made, make
 from korak.steps.secrets import Secrets
 from korak.steps.waits import Signal
 from korak_engine.effects import Effects
+from korak_engine.keeping import Keeper
+from korak_engine.nesting import Nesting
 from korak_engine.work import Work
 
 T = TypeVar("T")
@@ -34,6 +37,8 @@ class Means:
     effects: Effects
     secrets: Secrets
     authorizer: Authorizer
+    keeper: Keeper = field(default_factory=Keeper)
+    nesting: Nesting | None = None
 
 
 class View:
@@ -137,6 +142,23 @@ class View:
         """Whether nothing that is returned will count any more."""
         return self._work.is_cancelled or self._work.is_settled
 
+    @property
+    def chunks(self) -> list[str]:
+        """The chunks that are stored for this visit so far."""
+        leaving = self._work.leaving
+        return [] if leaving is None else list(leaving.chunks)
+
+    def artifact(
+        self, key: str, content: Any, kind: str | None = None, metadata: JsonObject | None = None
+    ) -> JsonObject:
+        """Leave something under a name with the run; a reference to it. Raises `invalid_output`."""
+        limit = self._means.keeper.limits.max_artifact_bytes
+        return self.keep(make(key, content, kind=kind, metadata=metadata, limit=limit, hidden=self._revealed))
+
+    def keep(self, made: Made) -> JsonObject:
+        """Leave an artifact that is checked."""
+        return self._means.keeper.keep(self._work, made)
+
     def output(self, node: str | None = None) -> JsonObject | None:
         """The output of a node's newest ended visit; without a node what this visit parked with."""
         if node is None:
@@ -185,6 +207,14 @@ class AsyncContext(View):
         """What `once(name)` stored in this visit."""
         return await self._means.effects.recall(self._work, name)
 
+    async def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive, and how far it is."""
+        self._means.keeper.beat(self._work, progress, self._revealed)
+
+    async def store_chunk(self, text: object) -> None:
+        """Store the next chunk of the stream."""
+        await self._means.keeper.append(self._work, text, self._revealed)
+
 
 class ThreadContext(View):
     """The face of a `def` handler: what must be awaited is done on the loop, while its thread waits."""
@@ -212,6 +242,15 @@ class ThreadContext(View):
     def recall(self, name: str) -> Json:
         """What `once(name)` stored in this visit."""
         return self._means.effects.recall_blocking(self._work, name)
+
+    def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive, and how far it is."""
+        self._means.keeper.beat(self._work, progress, self._revealed)
+
+    def store_chunk(self, text: object) -> None:
+        """Store the next chunk of the stream."""
+        stored = self._means.keeper.append(self._work, text, self._revealed)
+        asyncio.run_coroutine_threadsafe(stored, self._loop).result()
 
 
 def get_owner(work: Work) -> Owner:

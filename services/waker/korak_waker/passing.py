@@ -15,7 +15,7 @@ from korak.dispatch import Dispatcher
 from korak.errors import KorakError, TransientError
 from korak.matching import Matcher
 from korak.metrics import Metrics
-from korak.store.database import Runner
+from korak.store.database import Hot, Runner
 from korak.store.transacting import Ask, Transactor
 from korak_waker.report import Report
 
@@ -35,13 +35,18 @@ class Limits:
     grace: float = 30.0
     soon: float = 1.0
     unmatched: float = 5.0
+    starts: int | None = None
+    """Starts a minute that the engine lets a definition have, where it sets a limit."""
+    key_ttl: timedelta = timedelta(days=30)
+    event_ttl: timedelta = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a waker works with, from pass to pass. `runner` commits each statement alone."""
+    """What a waker works with, from pass to pass. `runner` commits each statement alone, `hot` many together."""
 
     runner: Runner
+    hot: Hot
     transactor: Transactor
     dispatcher: Dispatcher
     matcher: Matcher

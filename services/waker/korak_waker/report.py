@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 
 @dataclass(eq=True)
 class Report:
-    """Counts of rows. `requeued` are deliveries and steps sent again, `reclaimed` attempts taken from lost engines.
+    """Counts of rows. `requeued` are deliveries and steps sent again, `reclaimed` attempts taken from lost engines,
+    `cascaded` children that a command of their parent's went to, `roused` steps that found room under their limits.
 
     `interrupted` are stages that the next pass does, since the database couldn't now.
     """
@@ -20,10 +21,13 @@ class Report:
     schedules: int = 0
     reclaimed: int = 0
     requeued: int = 0
+    roused: int = 0
     deliveries: int = 0
     deadlines: int = 0
     released: int = 0
     matched: int = 0
+    cascaded: int = 0
+    inbox: int = 0
     expired: int = 0
     errors: int = 0
     interrupted: int = 0

@@ -9,7 +9,7 @@ from typing import Any, assert_never, cast
 from korak.chains.binding import ITEM, PUBLIC, bind
 from korak.chains.handlers import Handler
 from korak.chains.naming import BEGIN, LAST, START, find_target, get_id, get_path, misuse
-from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Step, Work
+from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Start, Step, Work
 from korak.graphs.document import END, NEXT, TRIGGER
 from korak.model import Json, JsonObject
 from korak.steps.waits import TIMED_OUT
@@ -79,6 +79,8 @@ class _Compiler:
                 return Made((_node(step.name, "delay", step.config),))
             case Listen():
                 return self._compile_listen(step, number)
+            case Start():
+                return self._compile_start(step)
             case _:
                 assert_never(step)
 
@@ -143,12 +145,16 @@ class _Compiler:
 
     def _compile_listen(self, step: Listen, number: int) -> Made:
         save: JsonObject = MERGE if step.result_key is None else {"key": step.result_key}
-        node = _node(step.name, "wait", step.config) | {"save": save}
+        node = _node(step.name, step.kind, step.config) | {"save": save}
         if step.timed_out is None:
             return Made((node,))
         later = self._names[number + 1 :]
         target = find_target(step.timed_out, later, f"timed_out of {step.name!r}, which must come after it,")
         return Made((node,), edges=(_edge(get_id(step.name), target, TIMED_OUT),))
+
+    def _compile_start(self, step: Start) -> Made:
+        node = _node(step.name, step.kind, step.config) | {"save": MERGE}
+        return Made((node if step.label is None else node | {"label": step.label},))
 
     def _run(self, handler: Handler) -> JsonObject:
         """How a handler runs: what the chain says, where the handler doesn't say it itself."""

@@ -79,12 +79,20 @@ def show_span(span: timedelta | None) -> str:
     return " ".join(parts[:2])
 
 
+def _show_run(instance: Mapping[str, Any]) -> str:
+    """The id that its caller gave it, and which run of that it is."""
+    if instance.get("business_id") is None:
+        return ""
+    number = instance.get("run", 1)
+    return f"  {instance['business_id']}{f' run {number}' if number > 1 else ''}"
+
+
 def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     status = _get_status(instance)
     glyph, style = GLYPHS.get(status, ("●", ""))
     end = _read(instance.get("ended_at")) or now
     took = show_span(_between(instance.get("created_at"), end))
-    name = f"{instance.get('definition')} version {instance.get('version')}"
+    name = f"{instance.get('definition')} version {instance.get('version')}{_show_run(instance)}"
     first = Text.assemble(
         (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
     )
@@ -122,11 +130,19 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
         return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
     if status == StepStatus.WAITING:
         return Text("; ".join(_list_waits(instance, now, step)) or "waiting", "yellow")
+    if status == StepStatus.RUNNING and step.get("progress") is not None:
+        return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
         return Text("")
     outcome = step.get("outcome")
     way = "" if outcome in (None, "next") else f"→ {outcome}  "
     return Text.assemble(way, (_compact(step.get("output")) if step.get("output") else "", "dim"))
+
+
+def _tell_beat(step: Mapping[str, Any], now: datetime) -> str:
+    """How long ago a step said how far it is."""
+    ago = show_span(_between(step.get("heartbeat_at"), now))
+    return f"{ago} ago" if ago else ""
 
 
 def _indent(node: str, branch: str | None) -> str:
@@ -151,6 +167,10 @@ def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
     if failure:
         node = f" at {failure['node']}" if failure.get("node") else ""
         yield Text.assemble((f"failed{node}: ", "bold red"), f"{failure.get('message')} ({failure.get('code')})")
+    kept = instance.get("artifacts") or {}
+    if kept.get("count"):
+        more = f" and {kept['count'] - len(kept['keys'])} more" if kept["count"] > len(kept["keys"]) else ""
+        yield Text.assemble(("artifacts ", "bold"), ", ".join(kept["keys"]) + more)
     if instance.get("cancel_reason"):
         yield Text.assemble(("cancelled: ", "bold"), str(instance["cancel_reason"]))
     if instance.get("status") == InstanceStatus.COMPLETED:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from korak.core import failing, starting, waiting, walking
+from korak.core import failing, nesting, starting, waiting, walking
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant
 from korak.errors import KorakError
 from korak.graphs.plans import PlannedNode
-from korak.model import EventType, Probe, SignalKind, StepRole, StepStatus, WaitKind, WaitStatus
+from korak.model import EventType, ParkedFor, Probe, SignalKind, StepRole, StepStatus, WaitKind, WaitStatus
 from korak.steps.waits import Signal
 
 
@@ -35,7 +35,7 @@ def claim(draft: Draft, step_id: int, claimant: Claimant) -> None:
 
 def _claim_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant) -> None:
     if not claimant.runs(node.type, node.type_version):
-        starting.park_for_engine(draft, hook)
+        starting.park(draft, hook, ParkedFor.ENGINE)
         return
     _fire_retry(draft, hook)
     starting.run_hook(draft, node, hook, claimant)
@@ -46,9 +46,16 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
         _fire_retry(draft, step)
         signal = None if step.resume_signal is None else Signal.from_json(step.resume_signal)
         _decide(draft, node, step, signal)
+    elif nesting.is_childs(step):
+        _fire_retry(draft, step)
+        nesting.retry(draft, step)
     elif not claimant.runs(node.type, node.type_version):
-        starting.park_for_engine(draft, step)
+        starting.park(draft, step, ParkedFor.ENGINE)
         draft.dropped = "no_engine_for_type"
+    elif claimant.holds.cover(step, draft.plan.key):
+        _fire_retry(draft, step)
+        starting.park(draft, step, ParkedFor.HOLD)
+        draft.dropped = "held"
     else:
         _fire_retry(draft, step)
         _run(draft, node, step, claimant)
@@ -90,24 +97,33 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
     """
     step = draft.edit(step)
     step.resume_signal = signal.to_json()
-    if node.is_pure:
+    if node.is_pure or signal.kind is SignalKind.CHILD:
         draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
         _decide(draft, node, step, signal)
     elif claimant is not None and claimant.runs(node.type, node.type_version):
-        _run(draft, node, step, claimant)
+        if claimant.holds.cover(step, draft.plan.key):
+            starting.park(draft, draft.move(step, StepStatus.RUNNING), ParkedFor.HOLD)
+        else:
+            _run(draft, node, step, claimant)
     else:
-        starting.park_for_engine(draft, draft.move(step, StepStatus.RUNNING))
+        starting.park(draft, draft.move(step, StepStatus.RUNNING), ParkedFor.ENGINE)
 
 
 def _decide(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal | None = None) -> None:
     step = draft.move(step, StepStatus.RUNNING)
-    walking.walk(draft, walking.decide_pure(draft, node, step, signal), step.scope_id)
+    if signal is not None and signal.kind is SignalKind.CHILD:
+        target = nesting.settle(draft, node, step, signal)
+    else:
+        target = walking.decide_pure(draft, node, step, signal)
+    walking.walk(draft, target, step.scope_id)
 
 
 def _run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
     error = starting.run(draft, node, step, claimant)
     if error is not None:
         walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
+    elif not draft.claimed:
+        draft.dropped = "limit"
 
 
 def _fire_retry(draft: Draft, step: StepRun) -> None:

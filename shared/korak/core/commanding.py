@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import containers, failing, waiting
+from korak.core import containers, failing, telling, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
 from korak.model import (
     ClosedReason,
+    DeliveryKind,
     EventType,
     FailureCategory,
     InstanceStatus,
@@ -47,6 +48,7 @@ def pause(draft: Draft, actor: JsonObject | None) -> None:
         waiting.suspend(draft, wait)
     for step in _list_idle(draft):
         draft.hold(step)
+    telling.cascade(draft, DeliveryKind.PAUSE)
     draft.record(EventType.INSTANCE_PAUSED, None, {"actor": actor})
 
 
@@ -65,6 +67,7 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
         step.parked_for = None
         if not _awaits_retry(draft, step.id) and containers.is_owed_a_look(draft, step):
             draft.make_ready(step)
+    telling.cascade(draft, DeliveryKind.RESUME)
     draft.record(EventType.INSTANCE_RESUMED, None, {"actor": actor})
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant
+from korak.core.changes import Changes, Grant, Leavings, Outward
+from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
@@ -30,6 +31,9 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    leavings: Leavings | None = None
+    outward: Outward | None = None
+
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
@@ -41,13 +45,11 @@ class Draft:
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
-        self.walked = 0
-        self.claimant: Claimant | None = None
+        self.begin_fact()
         self.last_outputs: dict[int | None, JsonObject] = {}
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
-        self.claimed: list[Grant] = []
-        self.dropped: str | None = None
+        self.needs: Needs = Needs()
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
@@ -60,6 +62,13 @@ class Draft:
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
+
+    def begin_fact(self) -> None:
+        """Forget what belongs to the fact before: who asked, how far was walked, what runs by it."""
+        self.walked = 0
+        self.claimant: Claimant | None = None
+        self.claimed: list[Grant] = []
+        self.dropped: str | None = None
 
     def make_id(self) -> int:
         """An id of the draft's own, until the store has given the row another one."""
@@ -130,6 +139,7 @@ class Draft:
             step.execution_id = like.execution_id
             step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
+            step.flow = like.flow
         if step.scope_id in self.scopes.rows:
             step.parent_step_run_id = self.scopes.rows[step.scope_id].step_run_id
         self.steps[step.id] = step
@@ -160,6 +170,17 @@ class Draft:
         step.ready_at = step.sent_at = step.probe = None
         self._made_ready.pop(step.id, None)
         return step
+
+    def close_chunks(self, step: StepRun) -> None:
+        """What the visit has streamed is in its output now."""
+        left = self.leave()
+        if step.execution_id not in left.closed_chunks:
+            left.closed_chunks.append(step.execution_id)
+
+    def leave(self) -> Leavings:
+        """Where it is noted what steps leave beside their records."""
+        self.leavings = self.leavings or Leavings()
+        return self.leavings
 
     # waits and deliveries
 
@@ -315,6 +336,12 @@ class Draft:
         scope.error = error if isinstance(error, dict) else None
         self.ended_scopes.append(scope_id)
 
+    def reach(self) -> Outward:
+        """What this decision is to other runs."""
+        if self.outward is None:
+            self.outward = Outward()
+        return self.outward
+
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
         instance, before = self.instance, self.snapshot.instance
@@ -336,9 +363,13 @@ class Draft:
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
-            claimed=self.claimed,
+            leavings=self.leavings,
             transitions=self._transitions,
-            dropped=self.dropped,
+            outward=self.outward,
+            demands=self.needs.demands,
+            parkings=self.needs.parkings,
+            freed=self._list_freed() if self.plan.has_flow else [],
+            leaves=self.needs.leaves,
         )
         if changes.is_empty:
             return changes
@@ -349,6 +380,17 @@ class Draft:
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
         return changes
+
+    def _list_freed(self) -> list[int]:
+        """The steps with limits of their own that ran before and don't now."""
+        return [
+            step.id
+            for step in self.snapshot.steps.values()
+            if step.status is StepStatus.RUNNING
+            and ((now := self.steps.get(step.id)) is None or now.status is not StepStatus.RUNNING)
+            and (node := self.plan.nodes.get(step.node_id)) is not None
+            and node.flow
+        ]
 
 
 def release_claim(step: StepRun) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from korak.core import retries, starting
 from korak.core.draft import Draft
-from korak.core.facts import Raised
+from korak.core.facts import HandlerResult, Raised
 from korak.core.rows import Failure, StepRun
 from korak.model import EventType, FailureCategory, JsonObject, StepRole, StepStatus
-from korak.steps.contract import Complete, Fail, Wait
+from korak.steps.contract import Fail
 
 
 def add_cancel_hook(draft: Draft, step: StepRun, *, call: int, output: JsonObject | None = None) -> None:
@@ -23,7 +23,7 @@ def add_cancel_hook(draft: Draft, step: StepRun, *, call: int, output: JsonObjec
     starting.enqueue(draft, hook)
 
 
-def finish(draft: Draft, hook: StepRun, result: Complete | Wait | Fail | Raised) -> None:
+def finish(draft: Draft, hook: StepRun, result: HandlerResult) -> None:
     """Record how a hook ended. One that fails changes nothing for the run: the cancel stands (CN-11)."""
     if isinstance(result, Raised) and result.is_retryable and hook.attempt < draft.policy.attempts_cap:
         retries.schedule(draft, draft.plan.nodes[hook.node_id], _fail(draft, hook, result), result)

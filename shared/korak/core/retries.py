@@ -16,6 +16,9 @@ from korak.graphs.durations import compile_duration
 from korak.graphs.plans import PlannedNode
 from korak.model import StepRole, StepStatus, WaitKind
 
+BEGUN_ANEW = frozenset({"wait_impossible", "child_cancelled"})
+"""What a step isn't resumed after but begun again: others are looked at anew, another child is started."""
+
 
 def get_policy(node: PlannedNode, policy: Policy) -> RetryPolicy:
     """The policy in force: the node's, settings' or type's, as the plan has chosen; else the engine's (RT-1).
@@ -72,7 +75,7 @@ def schedule(draft: Draft, node: PlannedNode, failed: StepRun, error: Raised) ->
 
 def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     """The attempt of a manual retry: same visit and key, ready at once (MR-1, MR-2)."""
-    starting.enqueue(draft, _repeat(draft, node, failed))
+    starting.enqueue_first(draft, node, _repeat(draft, node, failed))
 
 
 def hasten(draft: Draft, ulid: str) -> None:
@@ -93,6 +96,8 @@ def hasten(draft: Draft, ulid: str) -> None:
 
 def _repeat(draft: Draft, node: PlannedNode, failed: StepRun) -> StepRun:
     step = draft.add_step(node, visit=failed.visit, like=failed)
+    if failed.error_code in BEGUN_ANEW:
+        return step
     if failed.resume_signal is not None or failed.role is not StepRole.STEP:
         step.resume_signal, step.input, step.output = failed.resume_signal, failed.input, failed.output
     return step

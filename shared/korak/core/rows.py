@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from korak.model import (
     ActorMode,
+    ArtifactKind,
     ClosedReason,
     DeliveryKind,
     EventType,
@@ -42,7 +43,10 @@ def get_columns(row: type[Any]) -> tuple[str, ...]:
 
 @dataclass(eq=False)
 class Instance:
-    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event."""
+    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event.
+
+    `business_id` and `run_number` are written by the start and never again: a decision doesn't load them.
+    """
 
     id: int
     ulid: str
@@ -62,6 +66,8 @@ class Instance:
     starter_type: str | None = None
     starter_id: str | None = None
     idempotency_digest: str | None = None
+    business_id: str | None = None
+    run_number: int = 1
     status: InstanceStatus | None = None
     state: JsonObject = field(default_factory=dict)
     result: Json = None
@@ -91,6 +97,14 @@ class Instance:
     def is_ended(self) -> bool:
         """Whether the run has ended."""
         return self.ended_at is not None
+
+
+@dataclass(eq=False)
+class Child(Instance):
+    """A run that another one starts, as it is inserted: nothing that is decided later reads whose it is."""
+
+    parent_instance_id: int = 0
+    parent_step_run_id: int = 0
 
 
 @dataclass(eq=False)
@@ -140,6 +154,8 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    flow: list[str] | None = None
+    """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
 
 
 @dataclass(eq=False)
@@ -193,6 +209,26 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Artifact:
+    """What a run keeps under a name; the visit that left it, or nobody's where it came from outside."""
+
+    instance_id: int
+    key: str
+    kind: ArtifactKind
+    content: bytes
+    created_at: datetime
+    metadata: JsonObject | None = None
+    node_id: str | None = None
+    visit: int | None = None
+    execution_id: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The content's bytes."""
+        return len(self.content)
 
 
 @dataclass(eq=False)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from korak.core.holds import NO_HOLDS, Holds
+from korak.core.rooms import Denial
 from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
@@ -19,6 +21,8 @@ DEFAULT_LIMITS: Mapping[str, int] = {
     "max_transitions": 10_000,
     "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
+    "max_depth": 3,
+    "max_started_workflows": 10_000,
     "max_output_bytes": 64 << 10,
     "max_input_bytes": 64 << 10,
 }
@@ -52,13 +56,15 @@ class Policy:
 class Claimant:
     """An engine that may make a step running: who it is, under which new token, and what it is able to run.
 
-    `runs` tells whether it has the type (key, version); `queues` are the ones it serves.
+    `runs` tells whether it has the type (key, version); `queues` are the ones it serves, `holds` what it knows
+    not to begin.
     """
 
     engine_id: int
     token: str
     queues: frozenset[str]
     runs: Callable[[str, int], bool]
+    holds: Holds = NO_HOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,8 @@ class Snapshot:
     take.
     `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
     `cancelled` are attempts that were closed as they ran.
+    `denials` is None until a decision has asked for room under a key that had none: then it is decided once more, and
+    nothing that needs room runs in it.
     """
 
     instance: Instance
@@ -94,3 +102,4 @@ class Snapshot:
     failed: StepRun | None = None
     halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)
+    denials: tuple[Denial, ...] | None = None

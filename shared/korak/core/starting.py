@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from korak.core import limiting
 from korak.core.changes import Grant
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -22,6 +23,15 @@ def enqueue(draft: Draft, step: StepRun) -> None:
     draft.make_ready(step)
 
 
+def enqueue_first(draft: Draft, node: PlannedNode, step: StepRun) -> None:
+    """Queue the first attempt of a visit, or one that is made by hand, under its keys; what is wrong with one is said
+    when it is claimed.
+    """
+    if draft.plan.has_flow:
+        limiting.resolve(draft, node, step)
+    enqueue(draft, step)
+
+
 def may_run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> bool:
     """Whether the next step may run where this one is recorded; one token makes one step running."""
     return (
@@ -30,18 +40,24 @@ def may_run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) 
         and not node.is_pure
         and step.queue in claimant.queues
         and claimant.runs(node.type, node.type_version)
+        and not claimant.holds.cover(step, draft.plan.key)
     )
 
 
 def run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> Raised | None:
     """Make an attempt running under the claimant's token, with its input resolved and recorded (CL-5, EX-4).
 
-    Gives what is wrong where the input can't be resolved or doesn't fit: then the step has not begun.
+    Gives what is wrong where the input can't be resolved or doesn't fit: then the step has not begun. Neither has one
+    that found no room under its limits: it is put back.
     """
     given = _resolve_input(draft, node, step)
     if isinstance(given, Raised):
         return given
-    _grant(draft, node, step, claimant, given)
+    has_room = limiting.admit(draft, node, step) if draft.plan.has_flow else True
+    if isinstance(has_room, Raised):
+        return has_room
+    if has_room:
+        _grant(draft, node, step, claimant, given)
     return None
 
 
@@ -109,9 +125,12 @@ def _is_clipped(stored: Json) -> bool:
     return isinstance(stored, dict) and stored.keys() == {"truncated", "bytes"}
 
 
-def park_for_engine(draft: Draft, step: StepRun) -> None:
-    """Put a step back that no engine here can run: no attempt, no failure; released when one announces the type."""
+def park(draft: Draft, step: StepRun, reason: ParkedFor) -> None:
+    """Put a step back that may not or can't run here: no attempt, no failure.
+
+    Parked for an engine it is released when one announces the type, for a hold when that is over.
+    """
     if step.status is StepStatus.RUNNING:
         step = draft.move(step, StepStatus.QUEUED)
     step = draft.clear_ready(step)
-    step.parked_for = ParkedFor.ENGINE
+    step.parked_for = reason

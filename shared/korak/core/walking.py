@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, jumping, starting, waiting
+from korak.core import budgets, failing, jumping, limiting, starting, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -38,6 +38,8 @@ def begin(draft: Draft, node: PlannedNode, step: StepRun) -> str | None:
     """Make a new attempt running if the claimant may run it here, else queue it; where its error exit leads, if any."""
     if node.is_pure or failing.has_exit(node):
         keep_last_output(draft, step.scope_id)
+    if draft.plan.has_flow and (nameless := limiting.resolve(draft, node, step)) is not None:
+        return failing.fail_step(draft, node, step, nameless)
     claimant = draft.claimant
     if claimant is None or not starting.may_run(draft, node, step, claimant):
         starting.enqueue(draft, step)
@@ -241,6 +243,8 @@ def complete(
         return failing.fail_step(draft, node, step, refused)
     budgets.book(draft, bill, scope_id)
     _close_step(draft, step, outcome, output, keep(node, patch, bill.removed))
+    if node.streams:
+        draft.close_chunks(step)
     draft.remember(step, output=output, outcome=outcome, error=None)
     return follow(draft, node, outcome, output, scope_id=scope_id)
 

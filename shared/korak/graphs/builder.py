@@ -99,6 +99,24 @@ class GraphBuilder:
         """Which of a queue's ready steps goes first."""
         return self._set("priority", level)
 
+    def flow(
+        self,
+        key: Any,
+        *,
+        concurrency: int | None = None,
+        rate: tuple[int, Duration] | None = None,
+        weight: int | None = None,
+    ) -> GraphBuilder:
+        """A limit on the node's visits with this key: how many at once, how many begun in a span (limit, per)."""
+        rule: JsonObject = {"key": _write(key)}
+        for member, number in (("concurrency", concurrency), ("weight", weight)):
+            if number is not None:
+                rule[member] = number
+        if rate is not None:
+            rule["rate"] = {"limit": rate[0], "per": _write(rate[1])}
+        cast("list[Json]", self._last("flow").setdefault("flow", [])).append(rule)
+        return self
+
     def cost(self, units: int) -> GraphBuilder:
         """The units that each completed visit of the node counts for in `limits.max_cost_units`."""
         return self._set("cost", units)

@@ -20,6 +20,7 @@ RUN_LIMITS: Mapping[str, int | None] = {
     "max_transitions": 10_000,
     "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
+    "max_started_workflows": 10_000,
     "max_cost_units": None,
     "max_starts_per_minute": None,
 }

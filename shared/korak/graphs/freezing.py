@@ -66,6 +66,7 @@ def _freeze_type(contract: TypeContract) -> JsonObject:
         "has_side_effects": contract.has_side_effects,
         "has_cancel_hook": contract.has_cancel_hook,
         "waits": contract.waits,
+        **({"streams": True} if contract.streams else {}),
         "secret_members": cast("Json", sorted(contract.secret_members)),
         "digest": get_digest(contract),
     }

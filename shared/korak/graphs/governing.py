@@ -9,6 +9,7 @@ from korak.errors import Issue
 from korak.graphs import durations, paths
 from korak.graphs.document import Graph, GraphLimits, Node
 from korak.graphs.inputs import get_input_schema, is_short
+from korak.graphs.limiting import check_flow
 from korak.graphs.paths import Malformed
 from korak.graphs.schemas import check_schema, compile_schema
 from korak.model import Json, JsonObject
@@ -24,6 +25,7 @@ def check_settings(graph: Graph, limits: GraphLimits) -> Iterator[Issue]:
     for name in DURATIONS:
         yield from check_timeout(settings.get(name), f"/settings/{name}")
     yield from check_retry(settings.get("retry"), "/settings/retry", limits)
+    yield from check_flow(settings.get("flow"), "/settings/flow")
     yield from _check_limits(cast("JsonObject", settings.get("limits") or {}), limits.run)
     yield from _check_actor(graph)
 

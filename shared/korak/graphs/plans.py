@@ -15,6 +15,7 @@ from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
 from korak.graphs.inputs import begins_with_input, check_payload, fill_defaults, get_input_schema
+from korak.graphs.limiting import FlowRule, read_flow
 from korak.graphs.paths import Reference
 from korak.graphs.policies import read_priority, read_retry, read_seconds
 from korak.graphs.references import find_node_ids, list_node_references
@@ -53,6 +54,8 @@ class PlannedNode:
     on_error: tuple[tuple[tuple[str, ...], str], ...]
     save: Save | None
     retry: RetryPolicy | None
+    has_own_retry: bool
+    """Whether the node itself says how often it is tried."""
     timeout: float | None
     queue: str | None
     priority: int | None
@@ -61,6 +64,7 @@ class PlannedNode:
     """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
+    streams: bool
     has_side_effects: bool
     ability: str | None
     input_schema: Schema | None
@@ -77,6 +81,7 @@ class PlannedNode:
     escalations: tuple[JsonObject, ...]
     digest: str
     """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
+    flow: tuple[FlowRule, ...] = ()
     program: object = None
     """A slot that a pure type may fill with its compiled config."""
 
@@ -99,6 +104,7 @@ class PlanSettings:
     run_timeout: Duration | None = None
     retry: RetryPolicy | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    flow: tuple[FlowRule, ...] = ()
     prune_after: int | None = None
 
 
@@ -122,6 +128,8 @@ class Plan:
     input_schema: Schema | None
 
     has_containers: bool = False
+    has_flow: bool = False
+    """Whether a node or the settings limit who runs."""
     begins_with_input: bool = False
     """Whether its first node makes the input the state, as a chain's does."""
 
@@ -175,6 +183,7 @@ class _Planner:
             inputs=inputs,
             input_schema=None if inputs is None else compile_schema(inputs),
             has_containers=any(node.bodies for node in nodes.values()),
+            has_flow="flow" in self._settings or any(node.flow for node in nodes.values()),
             begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
         )
 
@@ -206,12 +215,14 @@ class _Planner:
             save=_read_save(raw.get("save")),
             retry=read_retry(raw.get("retry") or settings.get("retry") or entry["retry"]),
             timeout=read_seconds(raw.get("timeout") or entry["timeout"]),
+            has_own_retry=raw.get("retry") is not None,
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
             cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
+            streams=bool(entry.get("streams")),
             has_side_effects=bool(entry["has_side_effects"]),
             ability=cast("str | None", entry["ability"]),
             input_schema=None if config.is_literal else self._schemas[name],
@@ -225,6 +236,7 @@ class _Planner:
             branches={name: start for name in node.branches if (start := self._get_start(node, name))},
             escalations=tuple(cast("list[JsonObject]", raw.get("escalations") or [])),
             digest=cast("str", entry["digest"]),
+            flow=read_flow(raw.get("flow")),
         )
 
     def _get_start(self, node: Node, branch: str | None) -> str | None:
@@ -248,6 +260,7 @@ class _Planner:
             run_timeout=None if run is None else compile_duration(run),
             retry=read_retry(written.get("retry")),
             limits=cast("dict[str, int]", written.get("limits") or {}),
+            flow=read_flow(written.get("flow")),
             prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
@@ -256,12 +269,16 @@ class _Planner:
         label = self._settings.get("label")
         if label is not None:
             named.update(list_node_references(compile_value(label).references()))
+        for rule in read_flow(self._settings.get("flow")):
+            named.update(list_node_references(rule.key.references()))
         return frozenset(nodes) if None in named else frozenset(nodes) & named
 
     def _list_read(self, node: PlannedNode) -> Iterator[str | None]:
         schema = cast("JsonObject", self._types[f"{node.type}@{node.type_version}"]["config_schema"])
         reads = list_reads(schema, node.raw, node.raw)
         yield from list_node_references(read for read in reads if isinstance(read, Reference))
+        for rule in node.flow:
+            yield from list_node_references(rule.key.references())
         for place in find_node_ids(schema, node.raw):
             yield cast("str", place.value)
 

@@ -12,6 +12,7 @@ from korak.graphs.contracts import Catalogue, TypeContract
 from korak.graphs.document import GraphLimits, Node
 from korak.graphs.examining import Examined, NodeScope, list_mapped
 from korak.graphs.governing import check_retry, check_timeout
+from korak.graphs.limiting import check_flow, list_flow_reads
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
 from korak.graphs.references import find_conditions, find_forms_unread, find_node_ids
@@ -54,6 +55,17 @@ def check_node(node: Node, examined: Examined, lookups: Lookups, *, is_sound: bo
     yield from check_timeout(node.raw.get("timeout"), f"{node.pointer}/timeout", node.id)
     yield from check_retry(node.raw.get("retry"), f"{node.pointer}/retry", examined.limits, node.id)
     yield from _check_iterations(node, examined.limits)
+    yield from _check_flow(node, contract, lookups)
+
+
+def _check_flow(node: Node, contract: TypeContract, lookups: Lookups) -> Iterator[Issue]:
+    pointer, raw = f"{node.pointer}/flow", node.raw.get("flow")
+    if raw is not None and contract.is_pure:
+        detail = f"{node.type} runs on no engine: there is nothing to limit."
+        yield Issue("invalid_config", pointer, {"detail": detail}, node.id)
+    yield from check_flow(raw, pointer, node.id)
+    for read in list_flow_reads(raw, pointer):
+        yield from [read.issue.at("", node=node.id)] if isinstance(read, Malformed) else lookups.check(node, read)
 
 
 def _check_own_rules(node: Node, contract: TypeContract, examined: Examined) -> Iterator[Issue]:

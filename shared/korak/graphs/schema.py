@@ -105,6 +105,7 @@ def _node() -> JsonObject:
             "timeout": {"$ref": "#/$defs/duration", "description": "The limit of one attempt of the handler."},
             "queue": _pattern(QUEUE, "The queue whose engines run it."),
             "priority": _priority(),
+            "flow": _flow("each visit of it"),
             "save": _save(),
             "cost": {
                 "type": "integer",
@@ -130,7 +131,7 @@ def _node() -> JsonObject:
     is_trigger: JsonObject = {"properties": {"type": {"const": TRIGGER}}, "required": ["type"]}
     schema["if"] = is_trigger
     schema["then"] = {"properties": {"config": {"$ref": "#/$defs/trigger"}}}
-    schema[UNSERVED] = ["compensate", "flow"]
+    schema[UNSERVED] = ["compensate"]
     return schema
 
 
@@ -236,6 +237,7 @@ def _settings() -> JsonObject:
             "retry": {"$ref": "#/$defs/retry"},
             "queue": _pattern(QUEUE, "The queue of nodes that name none."),
             "priority": _priority(),
+            "flow": _flow("each instance"),
             "label": {"description": "A value that names an instance, such as a template."},
             "execution_timeout": {
                 "$ref": duration,
@@ -255,7 +257,6 @@ def _settings() -> JsonObject:
         "calendar",
         "compensate_on_failure",
         "events",
-        "flow",
         "on_cancel",
         "on_deadline",
     ]
@@ -264,19 +265,39 @@ def _settings() -> JsonObject:
 
 def _limits() -> JsonObject:
     positive: JsonObject = {"type": "integer", "minimum": 1}
-    schema = _object(
+    return _object(
         {
             "max_steps": positive | {"description": "Visits of nodes."},
             "max_transitions": positive | {"description": "Moves from node to node, built-in ones too."},
             "max_for_each_items": positive | {"description": "Items of one for_each."},
             "max_state_bytes": positive | {"description": "The state, as JSON."},
+            "max_started_workflows": positive | {"description": "Runs that one run starts."},
             "max_cost_units": positive | {"description": "Units that completed steps cost: 1 each, or what they say."},
             "max_starts_per_minute": positive | {"description": "Starts of this workflow."},
         },
         description="Lower bounds than the engine's own.",
     )
-    schema[UNSERVED] = ["max_started_workflows"]
-    return schema
+
+
+def _flow(what: str) -> JsonObject:
+    positive: JsonObject = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
+    rate = _object(
+        {"limit": positive | {"description": "How many."}, "per": {"$ref": "#/$defs/duration"}},
+        required=["limit", "per"],
+        description="How many may begin in any span of that length.",
+    )
+    rule = _object(
+        {
+            "key": {"description": "A value: what has the same key shares the limit, in all of the owner's workflows."},
+            "concurrency": positive | {"description": "How many of the key run at once, by their weights."},
+            "rate": rate,
+            "weight": positive | {"description": "What it counts against the concurrency.", "default": 1},
+        },
+        required=["key"],
+        description="A key with a concurrency, a rate, or both.",
+    )
+    rule["anyOf"] = [{"required": ["concurrency"]}, {"required": ["rate"]}]
+    return _list(rule, f"The limits for {what}.") | {"maxItems": 8}
 
 
 def _priority() -> JsonObject:

@@ -13,6 +13,7 @@ from korak.graphs.document import Graph, GraphLimits, Node
 from korak.graphs.examining import Examined
 from korak.graphs.governing import check_inputs, check_settings
 from korak.graphs.inputs import get_input_schema
+from korak.graphs.limiting import list_flow_reads
 from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
 from korak.graphs.schemas import Schema, compile_schema
@@ -106,8 +107,12 @@ def _check_nodes(examined: Examined, sound: Collection[str]) -> Iterator[Issue]:
     for node in examined.graph.nodes.values():
         if node.id in examined.contracts:
             yield from rules.check_node(node, examined, lookups, is_sound=node.id in sound)
-    label = examined.graph.settings.get("label")
-    for read in configs.read_value(label, "/settings/label"):
+    settings = examined.graph.settings
+    reads = (
+        *configs.read_value(settings.get("label"), "/settings/label"),
+        *list_flow_reads(settings.get("flow"), "/settings/flow"),
+    )
+    for read in reads:
         if isinstance(read, Malformed):
             yield read.issue
         else:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from korak.core.changes import Changes
-from korak.core.rows import StepRun, Wait
+from korak.core.rows import Child, Instance, StepRun, Wait
 from korak.model import EventType, StepRole, StepStatus
+from korak.store import reaching
 from korak.store.database import Runner
 from korak.store.statements import get_statement
 
@@ -37,6 +38,10 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
+        or changes.outward is not None
+        or changes.leavings is not None
+        or changes.freed
+        or changes.leaves
         or not all(is_begun_here(step) for step in changes.new_steps)
         or not all(is_closed_here(changes, step) for step in changes.steps)
         for changes in batch
@@ -50,6 +55,7 @@ def is_begun_here(step: StepRun) -> bool:
         and step.attempt == 1
         and step.role is StepRole.STEP
         and step.resume_signal is None
+        and step.flow is None
     )
 
 
@@ -66,12 +72,17 @@ async def apply(runner: Runner, batch: Sequence[Changes]) -> set[int]:
     """
     started = [changes.instance for changes in batch if changes.is_new]
     if started:
-        await runner.fetch("instances_start", instance=_read("instances_start", "instance", started))
+        await _start(runner, started)
     rows = await runner.fetch("record", **_spread(batch))
     moved = {row["id"] for row in rows} | {instance.id for instance in started}
     if needs_transaction(batch):
         await _apply_rest(runner, [changes for changes in batch if changes.instance.id in moved])
     return moved
+
+
+async def _start(runner: Runner, started: Sequence[Instance]) -> None:
+    await _write(runner, "instances_start", "instance", [each for each in started if not isinstance(each, Child)])
+    await _write(runner, "children_start", "child", [each for each in started if isinstance(each, Child)])
 
 
 def _spread(batch: Sequence[Changes]) -> dict[str, list[Any]]:
@@ -150,6 +161,19 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
+    await _write_left(runner, batch)
+    await reaching.write(runner, batch, apply)
+
+
+async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:
+    """What steps leave beside their records. Artifacts go in the order of their keys: no two wait for each other."""
+    left = [(changes.instance.id, changes.leavings) for changes in batch if changes.leavings is not None]
+    artifacts = [artifact for _, leavings in left for artifact in leavings.artifacts]
+    artifacts.sort(key=lambda artifact: (artifact.instance_id, artifact.key))
+    await _write(runner, "artifacts_keep", "artifact", artifacts)
+    closed = [(instance_id, execution) for instance_id, leavings in left for execution in leavings.closed_chunks]
+    if closed:
+        await runner.fetch("chunks_close", closed=closed)
 
 
 async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:

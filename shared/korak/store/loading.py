@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from korak.core.counters import AHEAD, PAGE, SMALL, Counters
+from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
@@ -43,6 +43,7 @@ class Loader:
             instance.id: Snapshot(instance, plans[instance.version_id], self._policy) for instance in instances.values()
         }
         await _load_steps(runner, ids, closed, snapshots)
+        await _load_flows(runner, [snapshot for snapshot in snapshots.values() if snapshot.plan.has_flow])
         for row in await runner.fetch("waits_load", ids=ids):
             wait = read(Wait, row)
             snapshots[wait.instance_id].waits[wait.id] = wait
@@ -77,6 +78,19 @@ async def _load_steps(
             snapshot.halted[step.scope_id] = step
 
 
+async def _load_flows(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
+    """Only instances whose graph has limits have keys."""
+    steps = {
+        step.id: step
+        for snapshot in snapshots
+        for step in (*snapshot.steps.values(), *snapshot.halted.values(), snapshot.failed)
+        if step is not None
+    }
+    if steps:
+        for row in await runner.fetch("flows_load", ids=sorted(steps)):
+            steps[row["id"]].flow = row["flow"]
+
+
 def is_halted(instance: Instance, step: StepRun) -> bool:
     """Whether a body of a failed run stood at this attempt, the newest at its node there, as it ended."""
     is_unfinished = step.status in (StepStatus.FAILED, StepStatus.CANCELLED) and step.outcome is None
@@ -99,7 +113,7 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
 def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
     counters = Counters.from_json(step.counters or {})
     is_whole = counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each"
-    return step.id, counters.next_index, is_whole, AHEAD if step.ready_at is None else PAGE
+    return step.id, counters.next_index, is_whole, counters.room if step.ready_at is None else PAGE
 
 
 def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ulid import ULID
 
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.core.rows import Delivery, Event, Failure, Scope, StepRun, Wait
 from korak.store.database import Runner
 
@@ -27,7 +27,7 @@ class Ids:
     async def reserve(self, runner: Runner, batch: Iterable[Changes]) -> None:
         """Have enough for every new row of the batch."""
         wanted = dict.fromkeys(TABLES, 0)
-        for changes in batch:
+        for changes in spread(batch):
             wanted["workflow_instances"] += changes.is_new
             wanted["workflow_step_runs"] += len(changes.new_steps)
             wanted["workflow_waits"] += len(changes.new_waits)
@@ -44,6 +44,11 @@ class Ids:
 
 def seal(changes: Changes, ids: Ids) -> None:
     """Give every new row its id and every new attempt its ULID, wherever the changes name them. Idempotent."""
+    for each in spread((changes,)):
+        _seal(each, ids)
+
+
+def _seal(changes: Changes, ids: Ids) -> None:
     if changes.is_new and changes.instance.id == 0:
         _seal_instance(changes, ids.take("workflow_instances"))
     given: dict[int, int] = {}

@@ -10,8 +10,8 @@ from typing import Literal
 from korak.model import DeliveryKind, WaitKind
 from korak.store.database import Runner
 
-Expiring = Literal["emits_expire", "keys_expire", "answers_expire"]
-EXPIRING: tuple[Expiring, ...] = ("emits_expire", "keys_expire", "answers_expire")
+Expiring = Literal["emits_expire", "keys_expire", "answers_expire", "flow_expire"]
+EXPIRING: tuple[Expiring, ...] = ("emits_expire", "keys_expire", "answers_expire", "flow_expire")
 """The statements that delete what has had its time, a batch a call."""
 
 

@@ -51,6 +51,13 @@ def test_the_head_says_what_and_since_when() -> None:
     assert lines == ["▶ running  01A  order version 2  5.0 s", '  input  {"n":1}']
 
 
+def test_the_head_says_the_caller_s_id_and_which_run_of_it() -> None:
+    [first, *_] = draw_steps(business_id="A-17", run=1)
+    [second, *_] = draw_steps(business_id="A-17", run=2)
+    assert first == "▶ running  01A  order version 2  A-17  5.0 s"
+    assert second == "▶ running  01A  order version 2  A-17 run 2  5.0 s"
+
+
 def test_what_runs_in_a_branch_is_named_and_indented() -> None:
     outer = make_step("all", "waiting")
     item = make_step("ship", "completed", branch="3", visit=4)

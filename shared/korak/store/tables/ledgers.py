@@ -84,9 +84,11 @@ flow_keys: Table = Table(
     Column("in_use", Integer, nullable=False, server_default=text("0")),
     Column("counters", ARRAY(Integer), nullable=False),
     Column("counted_at", BigInteger, nullable=False, server_default=text("0")),
+    Column("idle_at", Moment),
     UniqueConstraint("owner_scope", "kind", "key", name="fkey_unique"),
     CheckConstraint("kind in ('start_rate', 'rate', 'concurrency')", name="fkey_kind_check"),
     CheckConstraint("cardinality(counters) = 60", name="fkey_counters_check"),
+    Index("fkey_idle_idx", "idle_at", postgresql_where=text("idle_at is not null")),
 )
 
 tokens: Table = Table(

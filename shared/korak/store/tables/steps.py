@@ -73,6 +73,11 @@ workflow_step_runs: Table = Table(
     Column("redeliveries", Integer, nullable=False, server_default=text("0")),
     Column("counters", JSONB),
     Column("created_at", Moment, nullable=False),
+    Column("flow", JSONB),
+    Column("limit_key", BigInteger),
+    Column("limit_ceiling", Integer),
+    Column("limit_weight", Integer),
+    Column("limit_until", Moment),
     UniqueConstraint("instance_id", "node_id", "visit", "attempt", "role", "call", name="wstep_attempt_unique"),
     CheckConstraint(
         "status in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled')", name="wstep_status_check"
@@ -104,6 +109,16 @@ workflow_step_runs: Table = Table(
     Index("wstep_claimed_idx", "engine_id", "claimed_at"),
     Index("wstep_scope_idx", "scope_id", postgresql_where=text("scope_id is not null")),
     Index("wstep_parked_idx", "parked_for", "node_type", postgresql_where=text("parked_for is not null")),
+    Index("wstep_limit_idx", "limit_key", text("priority desc"), "id", postgresql_where=text("parked_for = 'limit'")),
+    Index(
+        "wstep_flow_idx",
+        "queue",
+        "owner_scope",
+        text("(flow ->> 0)"),
+        text("priority desc"),
+        "id",
+        postgresql_where=text("ready_at is not null and sent_at is null and flow is not null"),
+    ),
     postgresql_with={"fillfactor": 50},
 )
 
@@ -152,6 +167,11 @@ workflow_waits: Table = Table(
         "wwait_digest_idx",
         "match_digest",
         postgresql_where=text("status in ('pending', 'suspended') and match_digest is not null"),
+    ),
+    Index(
+        "wwait_child_idx",
+        "event_key",
+        postgresql_where=text("kind = 'child' and status in ('pending', 'suspended')"),
     ),
     Index("wwait_step_idx", "step_run_id"),
     Index("wwait_instance_idx", "instance_id"),
