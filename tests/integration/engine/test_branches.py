@@ -26,6 +26,7 @@ from korak.store.sealing import Ids
 from korak.store.transacting import Transactor
 from korak_engine.desk import Desk
 from korak_engine.recording import Recorder, Result, Results
+from korak_engine.sights import Sights
 from korak_engine.work import Work
 from tests.support.bodies import body, for_each, node, parallel
 from tests.support.flows import NOW, Flows, chain, open_flows, work
@@ -71,6 +72,11 @@ async def claim_both(flows: Flows, instance: int, engine: int) -> list[Work]:
     return works
 
 
+async def wait_for(told: list[Changes | None], count: int) -> None:
+    """Until so many results have been recorded."""
+    await eventually(lambda: len(told) == count)
+
+
 @pytest.mark.parametrize("kind", CONTAINERS)
 async def test_bodies_that_two_engines_record_at_the_same_instant(database_url: str, kind: str) -> None:
     """T-PAR-6: both decide from one snapshot that nothing else has moved; one of them must look again."""
@@ -81,7 +87,7 @@ async def test_bodies_that_two_engines_record_at_the_same_instant(database_url: 
         queues = [Results(10), Results(10)]
         for results in queues:
             desk = await stack.enter_async_context(open_desk(database_url))
-            recorder = Recorder(desk, lambda result, changes: told.append(changes))
+            recorder = Recorder(desk, lambda result, changes: told.append(changes), Sights())
             working = asyncio.create_task(recorder.work(results))
             stack.callback(working.cancel)
         instances = await flows.start(version, ROUNDS)
@@ -89,7 +95,7 @@ async def test_bodies_that_two_engines_record_at_the_same_instant(database_url: 
             for results, held in zip(queues, await claim_both(flows, instance, engine), strict=True):
                 fact = Finished(held.step.id, held.step.claim_token or "", Complete(output={"n": 1}))
                 results.put(Result(held, fact))
-            await eventually(lambda number=number: len(told) == 2 * number)
+            await wait_for(told, 2 * number)
         assert [changes and changes.dropped for changes in told] == [None] * 2 * ROUNDS
         count = "select count(*) from workflow_step_runs where node_id = 'after' group by instance_id"
         assert [row["count"] for row in await flows.fetch(count)] == [1] * ROUNDS

@@ -132,7 +132,6 @@ def test_an_issue_of_an_edge_names_it() -> None:
         ({"settings": {"events": ["*"]}}, "/settings/events"),
         ({"settings": {"on_cancel": {}}}, "/settings/on_cancel"),
         ({"settings": {"on_deadline": {}}}, "/settings/on_deadline"),
-        ({"settings": {"limits": {"max_started_workflows": 1}}}, "/settings/limits/max_started_workflows"),
     ],
 )
 def test_settings_of_later_versions_are_refused_by_name(member: JsonObject, pointer: str) -> None:
