@@ -94,7 +94,7 @@ async def test_a_branch_whose_engine_dies_is_taken_over_and_the_others_stay_as_t
             "a": body(node("x", "e2e.effect", save={"key": "a"}), node("x2", "e2e.effect")),
             "b": body(node("y", "e2e.effect", hanging, save={"key": "b"})),
         }
-        both = {"id": "both", "type": "parallel", "branches": branches}
+        both: JsonObject = {"id": "both", "type": "parallel", "branches": {**branches}}
         await stage.calls.publish(graphs.chain("both", both, node("after", "e2e.effect")))
         second = await stage.fleet.start_ready("engine")
         instance = (await stage.calls.start("both", {}))["id"]
@@ -183,7 +183,7 @@ async def test_an_engine_that_dies_as_it_records(is_committed: bool, tmp_path: P
 
 async def is_gone(stage: Stage, pid: int) -> bool:
     """Whether the server has ended this connection."""
-    return await stage.connection.fetchval("select count(*) from pg_stat_activity where pid = $1", pid) == 0
+    return not await stage.connection.fetchval("select count(*) from pg_stat_activity where pid = $1", pid)
 
 
 async def test_a_delay_outlives_every_service(tmp_path: Path, database_url: str) -> None:
