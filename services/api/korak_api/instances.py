@@ -10,7 +10,7 @@ from korak.model import InstanceStatus
 from korak.owners.roles import Verb
 from korak.store import instances
 from korak.store.branches import list_branches
-from korak.store.database import Connection
+from korak.store.database import Connection, Session
 from korak.store.heartbeats import get_beats
 from korak.store.instances import PAUSED, Filter, View
 from korak_api.asking import add_plans, get_view
@@ -95,7 +95,9 @@ async def list_events(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
         rows = await instances.list_events(connection, view.instance.id, after=after, limit=page.asked)
-    return Answer(make_page(page, rows, [show_event(row) for row in rows], lambda row: (row["seq"],)))
+        plans = await call.resources.plans.get(Session(connection), [view.instance.version_id])
+    [plan] = plans.values()
+    return Answer(make_page(page, rows, [show_event(row, plan) for row in rows], lambda row: (row["seq"],)))
 
 
 async def list_waits(call: Call) -> Answer:

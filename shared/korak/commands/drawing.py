@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from korak.model import InstanceStatus, StepStatus
+from korak.model import InstanceStatus, StepRole, StepStatus
 
 GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     StepStatus.QUEUED: ("◌", "dim"),
@@ -33,7 +33,11 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
     """One instance with its steps."""
     parts: list[RenderableType] = [_head(instance, now)]
     if steps:
-        parts += [Text(), Padding(_draw_steps(instance, steps, now), (0, 0, 0, 2))]
+        work = [step for step in steps if _get_role(step) == StepRole.STEP]
+        hooks = [step for step in steps if _get_role(step) != StepRole.STEP]
+        parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
+        if hooks:
+            parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
     waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
     tail = [*waits, *_list_ends(instance)]
     if tail:
@@ -104,7 +108,7 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     table = _get_grid("node", "type", "attempt", "took", "")
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
     for step in steps:
-        name = _indent(str(step["node"]), step.get("branch"))
+        name = _indent(_get_name(step), step.get("branch"))
         if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
         status = str(step["status"])
@@ -120,8 +124,27 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     return table
 
 
+def _draw_line(instance: Mapping[str, Any]) -> RenderableType:
+    """What stands between the work of a run and what cleans up after it."""
+    counts = instance.get("compensation") or {}
+    told = ", ".join(f"{counts[name]} {name}" for name in ("pending", "completed", "failed") if counts.get(name))
+    return Padding(Text(f"── cleaning up ──{f' {told} to undo' if told else ''}", "dim"), (0, 0, 0, 2))
+
+
+def _get_name(step: Mapping[str, Any]) -> str:
+    """A node, and what a hook does with it; what the whole run has isn't called by the id that no node can have."""
+    node, role = str(step["node"]), _get_role(step)
+    return node if role == StepRole.STEP else f"{role} {node}" if not node.startswith("$") else role
+
+
+def _get_role(step: Mapping[str, Any]) -> str:
+    return str(step.get("role") or StepRole.STEP)
+
+
 def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
     status, error = step["status"], step.get("error")
+    if step.get("undone_at"):
+        return Text("undone by a rewind", "dim")
     if error:
         return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
     if status == StepStatus.QUEUED:
@@ -183,7 +206,9 @@ def _get_status(instance: Mapping[str, Any]) -> str:
 
 def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
     return any(
-        other["node"] == step["node"] and other.get("visit") == step.get("visit") and other.get("attempt", 1) > 1
+        (other["node"], _get_role(other)) == (step["node"], _get_role(step))
+        and other.get("visit") == step.get("visit")
+        and other.get("attempt", 1) > 1
         for other in steps
     )
 

@@ -1,4 +1,4 @@
-"""korak emit, signal, list, show, retry, cancel, pause, resume: instances over HTTP."""
+"""korak emit, signal, list, show, retry, cancel, pause, resume, rewind, fork: instances over HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit wit
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (emit, signal, show, retry, cancel, pause, resume):
+    for command in (emit, signal, show, retry, cancel, pause, resume, rewind, fork):
         app.command(rich_help_panel=PANEL)(command)
     app.command("list", rich_help_panel=PANEL)(list_instances)
 
@@ -138,6 +138,28 @@ def pause(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
 def resume(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
     """Let a paused instance go on."""
     command(ctx, instance, "resume", {}, owner)
+
+
+def rewind(
+    ctx: typer.Context,
+    instance: Instance,
+    to: Annotated[str, typer.Argument(help="A completed step's id, or a node for its newest visit.", metavar="STEP")],
+    owner: Owner = None,
+) -> None:
+    """Send an instance back to where it stood behind a completed step."""
+    command(ctx, instance, "rewind", {"to": to}, owner)
+
+
+def fork(
+    ctx: typer.Context,
+    instance: Instance,
+    to: Annotated[
+        str | None, typer.Option("--to", help="A completed step's id or a node, if not the newest.", metavar="STEP")
+    ] = None,
+    owner: Owner = None,
+) -> None:
+    """Begin an instance of its own where another one stood."""
+    command(ctx, instance, "fork", {} if to is None else {"to": to}, owner)
 
 
 def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], owner: str | None) -> None:

@@ -157,6 +157,32 @@ class RetryAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class RewindAsked:
+    """Somebody sends the run back to the place behind a completed step: an attempt's or visit's id, or a node."""
+
+    to: str
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkAsked:
+    """Somebody wants a run of its own, under this ULID, that begins where this one stood; None: behind its newest."""
+
+    ulid: str
+    to: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A new run begins where the run of that ULID stood, whose past its snapshot has."""
+
+    source: str
+    to: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Freed:
     """The thread of an abandoned attempt has ended at last: the attempt after it needn't wait for it any longer."""
 
@@ -186,4 +212,12 @@ Fact: TypeAlias = (
     | PauseAsked
     | ResumeAsked
     | RetryAsked
+    | RewindAsked
+    | ForkAsked
+    | Forked
 )
+
+Backward: TypeAlias = RewindAsked | ForkAsked | Forked
+
+BACKWARD = (RewindAsked, ForkAsked)
+"""Facts that are answered from the instance's past, which is loaded for them alone."""

@@ -33,7 +33,7 @@ def begin(draft: Draft) -> None:
     """The instance was accepted: walk from its trigger. A child of a paused run stands there until both go on."""
     draft.move_instance(InstanceStatus.RUNNING)
     draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
+    draft.record(EventType.INSTANCE_STARTED, None, {"state": draft.instance.state} if draft.instance.state else None)
     if draft.instance.paused_at is not None:
         draft.record(EventType.INSTANCE_PAUSED, None, {"actor": None})
     walking.walk(draft, draft.plan.start)

@@ -7,19 +7,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, case, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_artifacts as artifacts
+from korak.store.tables import workflow_compensations as compensations
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -37,6 +38,15 @@ WAITED = 60.0
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an instance's graph says of undoing, and its compensations, counted by status."""
+
+    on_failure: bool = False
+    has_on_cancel: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,7 @@ class View:
     artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    undoing: Undoing = field(default_factory=Undoing)
     branches: Mapping[int, str] = field(default_factory=dict)
     """What the scopes of its live steps are called."""
     plan: Plan | None = None
@@ -86,6 +97,14 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_tally = (
+    select(compensations.c.status, func.count().label("count"))
+    .where(compensations.c.instance_id == instances.c.id)
+    .group_by(compensations.c.status)
+    .correlate(instances)
+    .subquery()
+)
+_counts = select(func.jsonb_object_agg(_tally.c.status, _tally.c.count)).scalar_subquery()
 _keys = func.array(
     select(artifacts.c.key)
     .where(artifacts.c.instance_id == instances.c.id)
@@ -106,6 +125,9 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        versions.c.settings["compensate_on_failure"].label("compensates_on_failure"),
+        versions.c.settings["on_cancel"].is_not(None).label("has_on_cancel"),
+        _counts.label("compensations"),
         _keys.label("artifacts"),
         _keys_count.label("artifacts_count"),
     )
@@ -148,7 +170,11 @@ _NEXT_STEPS = Query(
     .limit(_page)
 )
 _EVENTS = Query(
-    select(events, steps.c.ulid.label("step"))
+    select(
+        events,
+        steps.c.ulid.label("step"),
+        case((events.c.type == EventType.STEP_COMPLETED, steps.c.output)).label("output"),
+    )
     .outerjoin(steps, steps.c.id == events.c.step_run_id)
     .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
     .order_by(events.c.seq)
@@ -181,6 +207,7 @@ _STATUS = Query(
     )
 )
 
+_VERSION = Query(select(instances.c.version_id).where(instances.c.id == _instance_id))
 _END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
 
 
@@ -190,6 +217,12 @@ async def get_end(connection: Connection, instance_id: int) -> str | None:
     if row is None:
         return "gone"
     return None if row["ended_at"] is None else str(row["status"])
+
+
+async def get_version_id(connection: Connection, instance_id: int) -> int | None:
+    """The version that an instance runs; None where it isn't there any more."""
+    row = await _VERSION.fetch_one(connection, instance_id=instance_id)
+    return None if row is None else int(row["version_id"])
 
 
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
@@ -251,6 +284,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             root=row["root"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            undoing=Undoing(bool(row["compensates_on_failure"]), row["has_on_cancel"], row["compensations"] or {}),
             artifacts=tuple(row["artifacts"]),
             artifacts_count=row["artifacts_count"],
             branches=branches,

@@ -125,6 +125,26 @@ def test_a_list_shows_where_instances_are_or_why_they_failed() -> None:
     assert draw(draw_list([], now=NOW)) == ["There are no instances."]
 
 
+def test_what_cleans_up_stands_below_a_line_with_its_role() -> None:
+    steps = [
+        make_step("book", "completed", role="step"),
+        make_step("book", "failed", role="compensate", error={"code": "busy", "message": "Later."}),
+        make_step("book", "running", role="compensate", attempt=2),
+        make_step("$on_cancel", "queued", role="on_cancel"),
+    ]
+    lines = draw_steps(*steps, status="cancelled", compensation={"kept": 0, "pending": 1, "completed": 2, "failed": 0})
+    assert lines[4].split()[:2] == ["✓", "book"]
+    assert lines[5].strip() == "── cleaning up ── 1 pending, 2 completed to undo"
+    assert [line.split()[1:3] for line in lines[7:9]] == [["compensate", "book"]] * 2
+    assert lines[7].split()[4] == "1"
+    assert lines[9].split()[1] == "on_cancel"
+
+
+def test_kept_compensations_are_no_line() -> None:
+    kept = {"kept": 1, "pending": 0, "completed": 0, "failed": 0}
+    assert "cleaning up" not in "".join(draw_steps(make_step("book", "completed", role="step"), compensation=kept))
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
