@@ -121,7 +121,35 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
             show_span(_get_length(step, now)),
             _note(instance, step, now),
         )
+        if step is _find_last(steps, step["node"]):
+            for child in _list_children(instance, step["node"]):
+                table.add_row(*_draw_child(child, name, now))
     return table
+
+
+def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
+    """The attempt below which what a node has started is drawn."""
+    return [step for step in steps if step["node"] == node][-1]
+
+
+def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
+    children = instance.get("children") or ()
+    return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+
+
+def _draw_child(child: Mapping[str, Any], above: str, now: datetime) -> tuple[RenderableType, ...]:
+    """A run that a step has started: its id, by which it is shown itself, and how it stands."""
+    indent = " " * (len(above) - len(above.lstrip()) + 2)
+    failure = child.get("failure") or {}
+    took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
+    return (
+        _glyph(_get_status(child)),
+        Text(f"{indent}{child['id']}"),
+        Text(str(child.get("definition")), "dim"),
+        "",
+        show_span(took),
+        Text(str(failure.get("code") or _get_status(child)), "red" if failure else "dim"),
+    )
 
 
 def _draw_line(instance: Mapping[str, Any]) -> RenderableType:

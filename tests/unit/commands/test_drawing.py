@@ -66,6 +66,28 @@ def test_what_runs_in_a_branch_is_named_and_indented() -> None:
     assert names == ["all", "  ship [3]", "    x [3/a]"]
 
 
+def test_what_a_step_has_started_is_drawn_below_it() -> None:
+    children = [
+        {"id": "01C", "definition": "child", "status": "completed", "trigger": {"payload": {"node": "sub"}}},
+        {
+            "id": "01D",
+            "definition": "child",
+            "status": "failed",
+            "failure": {"code": "acme.no"},
+            "trigger": {"payload": {"node": "sub"}},
+        },
+    ]
+    sub = make_step("sub", "completed", type="start_workflows")
+    lines = [line.split() for line in draw_steps(sub, make_step("after", "completed"), children=children)]
+    assert [line[:3] for line in lines][-4:] == [
+        ["✓", "sub", "start_workflows"],
+        ["✓", "01C", "child"],
+        ["✗", "01D", "child"],
+        ["✓", "after", "shop.after"],
+    ]
+    assert lines[-2][-1] == "acme.no"
+
+
 def test_attempts_are_numbered_where_there_are_several() -> None:
     error = {"code": "busy", "message": "Try later."}
     first = make_step("ship", "failed", error=error, started_at=at(-4), finished_at=at(-3.75))
