@@ -12,10 +12,10 @@ from typing import Any
 from ulid import ULID
 
 from korak.core.changes import Changes
-from korak.core.facts import CancelAsked, Claimed, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
+from korak.core.facts import CancelAsked, Claimed, Delivered, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
 from korak.core.opening import Opening, Owner, Version
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant, Policy
+from korak.core.snapshot import Claimant, Policy, Snapshot
 from korak.errors import KorakError
 from korak.graphs.plans import build, freeze
 from korak.model import Json, JsonObject
@@ -158,6 +158,10 @@ class Flows:
         """Let it go on."""
         await self.answer(instance_id, ResumeAsked(), now)
 
+    async def obey(self, instance_id: int, now: datetime) -> None:
+        """Carry out what lies there for the run."""
+        await self.answer(instance_id, Delivered(), now)
+
     async def cancel(self, instance_id: int, now: datetime) -> None:
         """Cancel the run."""
         await self.answer(instance_id, CancelAsked(), now)
@@ -166,6 +170,12 @@ class Flows:
         """What came of a handler's result."""
         assert step.claim_token is not None
         return await self.answer(step.instance_id, Finished(step.id, step.claim_token, result), now, step=step.id)
+
+    async def load(self, instance_id: int) -> Snapshot:
+        """What a decision would look at now."""
+        async with self.database.transaction() as connection:
+            loaded = await Loader(Plans(), self.policy).load(Session(connection), [instance_id], NOW)
+        return loaded[instance_id]
 
     async def get(self, query: str, *given: Any) -> Any:
         """One value."""

@@ -48,7 +48,7 @@ def run(grant: Grant, *, is_raw: bool = False) -> Any:
     config = grant.input if isinstance(grant.input, dict) else {}
     view = View(config, step.attempt, step.visit, step.idempotency_key, step.output, signal)
     try:
-        if step.role is not StepRole.STEP:
+        if step.role is StepRole.CANCEL:
             kind.cancel(view)
             return Complete()
         returned = _stream(kind, view) if kind.streams else _call(kind, view)

@@ -10,10 +10,24 @@ from typing import Any, TypeVar
 from korak.core.changes import Cascade, Changes, Leavings, Outward
 from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Artifact, Child, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.past import TURNS, Line, Past
+from korak.core.rows import (
+    Artifact,
+    Child,
+    Compensation,
+    Delivery,
+    Event,
+    Failure,
+    Instance,
+    Scope,
+    StepRun,
+    Wait,
+    copy,
+)
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
 from korak.model import (
+    CompensationStatus,
     DeliveryKind,
     InstanceStatus,
     JsonObject,
@@ -24,13 +38,13 @@ from korak.model import (
     WaitStatus,
 )
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds, is_halted
+from korak.store.loading import get_holds, has_ended, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
 from tests.support.rooms import Rooms
 
-Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope)
+Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope, Compensation)
 
 Fault = Callable[[], None]
 """Called before every statement; what it raises rolls the transaction back."""
@@ -81,6 +95,7 @@ class Family:
     steps: dict[int, StepRun] = field(default_factory=dict)
     waits: dict[int, Wait] = field(default_factory=dict)
     scopes: dict[int, Scope] = field(default_factory=dict)
+    compensations: dict[int, Compensation] = field(default_factory=dict)
     signals: dict[int, Delivery] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -97,6 +112,7 @@ class Family:
             dict(self.steps),
             dict(self.waits),
             dict(self.scopes),
+            dict(self.compensations),
             dict(self.signals),
             list(self.events),
             list(self.failures),
@@ -141,7 +157,7 @@ class Memory:
 
     # loading
 
-    def load(self, instance_id: int, closed: Sequence[int] = ()) -> Snapshot:
+    def load(self, instance_id: int, closed: Sequence[int] = (), *, is_backward: bool = False) -> Snapshot:
         """What a decision may look at, in rows of its own."""
         family = self.families[instance_id]
         instance = copy(family.instance)
@@ -157,8 +173,10 @@ class Memory:
         snapshot.failed = _find_failed(family)
         snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
         snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
+        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
         snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
+        snapshot.past = read_past(family) if is_backward else None
         return snapshot
 
     def _read(self, family: Family, row: Delivery) -> Delivery:
@@ -256,7 +274,9 @@ class Memory:
         for step in changes.steps:
             if not is_closed_here(changes, step):
                 family.steps[step.id] = _changed(family.steps[step.id], step, columns, DOCUMENTS)
+        _write_rewind(family, changes, fault)
         _write_scopes(family, changes, fault)
+        _write_compensations(family, changes, fault)
         fault()
         columns = get_statement("waits_change").groups["wait"].columns
         for wait in changes.waits:
@@ -347,9 +367,7 @@ def _find_failed(family: Family) -> StepRun | None:
     failed = [
         step
         for step in family.steps.values()
-        if (step.status, step.outcome, step.role) == (StepStatus.FAILED, None, StepRole.STEP)
-        and step.node_id == family.instance.failed_node_id
-        and step.scope_id is None
+        if has_ended(family.instance, step) and step.node_id == family.instance.failed_node_id
     ]
     return copy(max(failed, key=lambda step: (step.visit, step.attempt))) if failed else None
 
@@ -393,6 +411,31 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
             yield scope
 
 
+def _write_rewind(family: Family, changes: Changes, fault: Fault) -> None:
+    if changes.undone is None:
+        return
+    fault()
+    for step_id in changes.undone:
+        twin = family.steps[step_id] = copy(family.steps[step_id])
+        twin.undone_at = changes.instance.updated_at
+    family.instance.result = changes.instance.result
+
+
+def read_past(family: Family) -> Past:
+    """What `past_load` and `visits_count` read."""
+    lines: list[Line] = []
+    for event in family.events:
+        step = None if event.step_run_id is None else family.steps[event.step_run_id]
+        is_outermost = step is None or (step.scope_id is None and step.role is StepRole.STEP)
+        if event.type in TURNS and is_outermost:
+            lines.append(Line(event.seq, event.type, event.data or {}, None if step is None else copy(step)))
+    visits: dict[str, int] = {}
+    for step in family.steps.values():
+        if step.role is StepRole.STEP:
+            visits[step.node_id] = max(step.visit, visits.get(step.node_id, 0))
+    return Past(tuple(lines), visits)
+
+
 def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
     """The statements of `applying._write_scopes`, in their order."""
     fault()
@@ -433,12 +476,34 @@ def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:
         family.scopes[twin.id] = twin
 
 
+def _read_compensations(family: Family) -> dict[int, Compensation]:
+    """The newest that is kept, without what it holds, and whole the one that runs."""
+    found: dict[int, Compensation] = {}
+    kept = [row for row in family.compensations.values() if row.status is CompensationStatus.KEPT]
+    for row in sorted(kept, key=lambda row: row.seq)[-1:]:
+        found[row.seq] = copy(row)
+        found[row.seq].input = found[row.seq].state = found[row.seq].error = None
+    undoing = [row for row in family.compensations.values() if row.status is CompensationStatus.UNDOING]
+    return found | {row.seq: copy(row) for row in undoing}
+
+
+def _write_compensations(family: Family, changes: Changes, fault: Fault) -> None:
+    fault()
+    for row in changes.new_compensations:
+        assert row.seq not in family.compensations, "wcomp_seq_unique"
+        family.compensations[row.seq] = _inserted(row, "compensations_keep", "compensation")
+    fault()
+    columns = get_statement("compensations_change").groups["compensation"].columns
+    for row in changes.compensations:
+        family.compensations[row.seq] = _changed(family.compensations[row.seq], row, columns, ())
+
+
 def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, str], JsonObject]:
     ended: dict[tuple[int | None, str], JsonObject] = {}
     live: set[int | None] = {None, *snapshot.halted.keys() & snapshot.scopes.keys()}
     live |= {scope.id for scope in snapshot.scopes.values() if scope.status is ScopeStatus.RUNNING}
     for step in sorted(family.steps.values(), key=lambda step: (step.visit, step.attempt)):
-        if step.role is not StepRole.STEP or step.scope_id not in live:
+        if step.role is not StepRole.STEP or step.scope_id not in live or step.undone_at is not None:
             continue
         if step.status is StepStatus.COMPLETED:
             ended[(step.scope_id, step.node_id)] = {"output": step.output, "outcome": step.outcome, "error": None}

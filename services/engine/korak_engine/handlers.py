@@ -152,7 +152,7 @@ class Handlers:
         if kind.streams:
             await self._means.keeper.recall(work)
         view = self._make_view(attempt)
-        if kind.has_side_effects and work.step.role is StepRole.STEP:
+        if kind.has_side_effects and work.step.role is not StepRole.CANCEL:
             await authorize(self._means.authorizer, work, kind.ability_for(view))
         match attempt.place:
             case "async":

@@ -10,13 +10,13 @@ from typing import Any, Literal, Self
 from korak.chains import listening, naming
 from korak.chains.binding import check_parameters
 from korak.chains.compiling import compile_steps
-from korak.chains.governing import Governed
 from korak.chains.handlers import Given, Handler, read_handler
 from korak.chains.naming import misuse
 from korak.chains.nesting import Nesting
 from korak.chains.numbers import read_count, read_limit, sum_seconds
 from korak.chains.repeating import MAX_ITERATIONS, read_condition
 from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Step, Work, list_handlers
+from korak.chains.undoing import Undoing
 from korak.errors import Invalid
 from korak.graphs import hygiene
 from korak.graphs.builder import MAX_BYTES, Duration
@@ -36,7 +36,7 @@ def chain(key: str, name: str | None = None) -> Chain:
     return Chain(key, name)
 
 
-class Chain(Governed, Nesting):
+class Chain(Undoing, Nesting):
     """Collects steps and options; `document()` gives the graph document that they are.
 
     Every method but the last ones gives the chain itself. What can be told while it is built is told at once, as
@@ -277,7 +277,7 @@ class Chain(Governed, Nesting):
         """The graph document, a copy of its own. Raises Invalid where a step is missing or names one that is."""
         if not self._steps:
             raise misuse(f"The chain {self.key} has no steps.")
-        nodes, edges = compile_steps(self._steps, self._options)
+        nodes, edges = compile_steps(self._steps, self._options, self._compile_undo())
         document: JsonObject = {**self._head, "nodes": nodes, "edges": edges}
         if settings := self._get_settings():
             document["settings"] = settings
@@ -324,4 +324,4 @@ class Chain(Governed, Nesting):
         return self._add(Listen(self._name(name), config, key, target, kind))
 
     def _list_handlers(self) -> list[Handler]:
-        return [handler for step in self._steps for handler in list_handlers(step)]
+        return [*(made for step in self._steps for made in list_handlers(step)), *self._list_hook_handlers()]

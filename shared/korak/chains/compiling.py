@@ -34,8 +34,13 @@ class Made:
     edges: tuple[JsonObject, ...] = ()
 
 
-def compile_steps(steps: Sequence[Step], options: Options) -> tuple[list[Json], list[Json]]:
-    """The nodes and the edges: the trigger, the payload into the state, every step, the end with the whole state."""
+def compile_steps(
+    steps: Sequence[Step], options: Options, undo: Mapping[str, JsonObject] | None = None
+) -> tuple[list[Json], list[Json]]:
+    """The nodes and the edges: the trigger, the payload into the state, every step, the end with the whole state.
+
+    What undoes a step, by its name, stands at its last node: with that the step has settled.
+    """
     nodes: list[Json] = [
         {"id": START, "type": TRIGGER, "config": {"on": "manual"}},
         {"id": BEGIN, "type": "set_field", "config": {"field": "state", "value": {"ref": "input"}}},
@@ -45,6 +50,8 @@ def compile_steps(steps: Sequence[Step], options: Options) -> tuple[list[Json], 
     compiler = _Compiler(steps, options)
     for number, step in enumerate(steps):
         made = compiler.compile(step, number)
+        if undo and step.name in undo:
+            made.nodes[-1]["compensate"] = undo[step.name]
         edges.extend(_edge(source, get_id(step.name), outcome) for source, outcome in ways)
         nodes.extend(made.nodes)
         edges.extend(made.edges)
@@ -157,14 +164,18 @@ class _Compiler:
         return Made((node if step.label is None else node | {"label": step.label},))
 
     def _run(self, handler: Handler) -> JsonObject:
-        """How a handler runs: what the chain says, where the handler doesn't say it itself."""
-        made, options = handler.type, self._options
-        members: JsonObject = {} if made is None else {"type_version": made.version}
-        if options.max_attempts is not None and (made is None or made.retry is None):
-            members["retry"] = {"max_attempts": options.max_attempts}
-        if options.queue is not None and (made is None or made.queue is None):
-            members["queue"] = options.queue
-        return members
+        return run(handler, self._options)
+
+
+def run(handler: Handler, options: Options) -> JsonObject:
+    """How a handler runs: what the chain says, where the handler doesn't say it itself."""
+    made = handler.type
+    members: JsonObject = {} if made is None else {"type_version": made.version}
+    if options.max_attempts is not None and (made is None or made.retry is None):
+        members["retry"] = {"max_attempts": options.max_attempts}
+    if options.queue is not None and (made is None or made.queue is None):
+        members["queue"] = options.queue
+    return members
 
 
 def _node(name: str, kind: str, config: JsonObject) -> JsonObject:

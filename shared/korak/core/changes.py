@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from korak.core.rooms import Demand, Denial
-from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Snapshot
 from korak.model import DeliveryKind, Json, JsonObject
 
@@ -97,6 +97,8 @@ class Changes:
     """Attempts of containers whose open scopes are cancelled, be they in the snapshot or not."""
     adopted_scopes: list[tuple[int, int]] = field(default_factory=list)
     """Attempts of failed containers, each with the one that its scopes belong to from now on, the unfinished anew."""
+    compensations: list[Compensation] = field(default_factory=list)
+    new_compensations: list[Compensation] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -105,6 +107,10 @@ class Changes:
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
+    undone: list[int] | None = None
+    """Attempts that a rewind has taken back, None where none was asked for; the kept result is written then too."""
+    fork: Changes | None = None
+    """The new instance that this one was forked into."""
     outward: Outward | None = None
     demands: list[Demand] = field(default_factory=list)
     """The room that what is claimed here needs; the changes hold only if the store finds it."""
@@ -130,9 +136,11 @@ class Changes:
 
 
 def spread(batch: Iterable[Changes]) -> Iterator[Changes]:
-    """Every instance's changes, those of new children behind their parent's."""
+    """Every instance's changes, those of new children and of a fork behind the run's own."""
     for changes in batch:
         yield changes
+        if changes.fork is not None:
+            yield changes.fork
         if changes.outward is not None:
             yield from changes.outward.children
 

@@ -12,15 +12,19 @@ from korak.core import (
     containers,
     delivering,
     failing,
+    forking,
     limiting,
     nesting,
     recording,
     retries,
+    rewinding,
     telling,
+    undoing,
 )
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
 from korak.core.facts import (
+    Backward,
     Broken,
     CancelAsked,
     Claimed,
@@ -28,6 +32,8 @@ from korak.core.facts import (
     Delivered,
     Fact,
     Finished,
+    ForkAsked,
+    Forked,
     Freed,
     HandedBack,
     Lost,
@@ -35,6 +41,7 @@ from korak.core.facts import (
     Refused,
     ResumeAsked,
     RetryAsked,
+    RewindAsked,
     Started,
 )
 from korak.core.snapshot import Snapshot
@@ -74,6 +81,7 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     draft.begin_fact()
     _answer(draft, fact)
     containers.proceed(draft)
+    undoing.proceed(draft)
     return draft.claimed, draft.dropped
 
 
@@ -100,7 +108,8 @@ def _answer(draft: Draft, fact: Fact) -> None:
 
 
 def _command(
-    draft: Draft, fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken
+    draft: Draft,
+    fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken | Backward,
 ) -> None:
     match fact:
         case Refused(code, params):
@@ -117,5 +126,18 @@ def _command(
             commanding.resume(draft, actor)
         case RetryAsked(actor):
             commanding.retry(draft, actor)
+        case _:
+            _go_back(draft, fact)
+
+
+def _go_back(draft: Draft, fact: Backward) -> None:
+    match fact:
+        case RewindAsked(to, actor):
+            rewinding.rewind(draft, to, actor)
+        case ForkAsked(ulid, to, actor):
+            made = forking.fork(draft, ulid, to, actor)
+            draft.fork = decide(made, Forked(draft.instance.ulid, to, actor), draft.now)
+        case Forked(source, to, actor):
+            forking.begin(draft, source, to, actor)
         case _:
             assert_never(fact)

@@ -61,7 +61,8 @@ class Left:
 class Spawn:
     """Runs to start below this one.
 
-    Before them `offset` were started in this visit, and `rest` more will follow in its next pages.
+    Before them `offset` were started in this visit, and `rest` more will follow in its next pages: at once, or where a
+    limit on starts holds after `pause` seconds.
 
     With `awaits` the step waits for the one run that it starts, no longer than `timeout` says.
     """
@@ -70,6 +71,7 @@ class Spawn:
     output: JsonObject
     offset: int = 0
     rest: int = 0
+    pause: float | None = None
     awaits: bool = False
     timeout: Due = None
 
@@ -157,6 +159,32 @@ class RetryAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class RewindAsked:
+    """Somebody sends the run back to the place behind a completed step: an attempt's or visit's id, or a node."""
+
+    to: str
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkAsked:
+    """Somebody wants a run of its own, under this ULID, that begins where this one stood; None: behind its newest."""
+
+    ulid: str
+    to: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A new run begins where the run of that ULID stood, whose past its snapshot has."""
+
+    source: str
+    to: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Freed:
     """The thread of an abandoned attempt has ended at last: the attempt after it needn't wait for it any longer."""
 
@@ -186,4 +214,12 @@ Fact: TypeAlias = (
     | PauseAsked
     | ResumeAsked
     | RetryAsked
+    | RewindAsked
+    | ForkAsked
+    | Forked
 )
+
+Backward: TypeAlias = RewindAsked | ForkAsked | Forked
+
+BACKWARD = (RewindAsked, ForkAsked)
+"""Facts that are answered from the instance's past, which is loaded for them alone."""

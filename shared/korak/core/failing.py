@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from korak.core import hooks, retries, telling, waiting
+from korak.core import hooks, retries, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
@@ -23,7 +23,7 @@ from korak.model import (
 )
 
 ERROR_EXIT = "error"
-LEASE_EXPIRED = Raised("lease_expired", category=FailureCategory.ENGINE)
+LEASE_EXPIRED = retries.LEASE_EXPIRED
 
 
 def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> str | None:
@@ -33,7 +33,7 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
     by the exit that the node's `on_error` or `error` edge gives; without either the run fails (RT-7).
     """
     failed = _close(draft, step, error)
-    if _may_retry(draft, node, failed, error):
+    if retries.may_retry(node, failed, error, draft.policy):
         _note(draft, failed, error, "retry")
         retries.schedule(draft, node, failed, error)
         return None
@@ -85,14 +85,6 @@ def _close(draft: Draft, step: StepRun, error: Raised) -> StepRun:
     step.error_code, step.error_message = error.code, error.message
     step.error_params, step.error_retryable, step.error_category = error.params, error.is_retryable, error.category
     return step
-
-
-def _may_retry(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> bool:
-    if not error.is_retryable or (error.category is FailureCategory.CHILD and not node.has_own_retry):
-        return False
-    attempts = retries.get_max_attempts(retries.get_policy(node, draft.policy), draft.policy)
-    # A crash of ours isn't the step's failure: the last attempt that a lost lease took is given once more.
-    return step.attempt < attempts or (error is LEASE_EXPIRED and step.attempt == attempts)
 
 
 def _note(draft: Draft, step: StepRun, error: Raised, propagation: str) -> None:
@@ -155,6 +147,7 @@ def fail_instance(
             )
         )
     draft.record(EventType.INSTANCE_FAILED, step, {"code": code})
+    undoing.owe(draft)
 
 
 def give_up(draft: Draft, code: str, detail: str) -> None:

@@ -33,7 +33,7 @@ def begin(draft: Draft) -> None:
     """The instance was accepted: walk from its trigger. A child of a paused run stands there until both go on."""
     draft.move_instance(InstanceStatus.RUNNING)
     draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
+    draft.record(EventType.INSTANCE_STARTED, None, {"state": draft.instance.state} if draft.instance.state else None)
     if draft.instance.paused_at is not None:
         draft.record(EventType.INSTANCE_PAUSED, None, {"actor": None})
     walking.walk(draft, draft.plan.start)
@@ -57,7 +57,8 @@ def spawn(draft: Draft, node: PlannedNode, step: StepRun, wanted: Spawn) -> str 
 
 def _go_on(draft: Draft, node: PlannedNode, step: StepRun, wanted: Spawn) -> str | None:
     if wanted.rest:
-        return walking.park(draft, node, step, WaitSpec((), wants_probe=True), wanted.output)
+        spec = WaitSpec((), wants_probe=True) if wanted.pause is None else WaitSpec.timer(wanted.pause)
+        return walking.park(draft, node, step, spec, wanted.output)
     if not wanted.awaits:
         return walking.complete(draft, node, step, NEXT, wanted.output)
     [child] = wanted.openings

@@ -20,12 +20,12 @@ def record(draft: Draft, step_id: int, token: str, result: HandlerResult, left: 
         draft.dropped = "stale_token"
         _clean_up_again(draft, step_id, token, result)
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
-    elif step.role is not StepRole.STEP:
+    node = draft.plan.find(step.node_id, step.role)
+    if step.role is not StepRole.STEP:
         hooks.finish(draft, step, result)
         _keep(draft, step, left)
+    elif node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
     else:
         following = settle(draft, node, step, result)
         _keep(draft, step, left)
@@ -107,11 +107,11 @@ def lose(draft: Draft, step_id: int, token: str) -> None:
         draft.dropped = "stale_token"
         _clean_up_again(draft, step_id, token, failing.LEASE_EXPIRED)
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
-    elif step.role is not StepRole.STEP:
+    node = draft.plan.find(step.node_id, step.role)
+    if step.role is not StepRole.STEP:
         hooks.finish(draft, step, failing.LEASE_EXPIRED)
+    elif node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
     else:
         walking.walk(draft, failing.fail_step(draft, node, step, failing.LEASE_EXPIRED), step.scope_id)
 

@@ -219,7 +219,25 @@ def _consume(draft: Draft, arrival: Arrival) -> None:
         told: JsonObject = {"name": arrival.delivery.name, "source_id": arrival.delivery.source_id}
         draft.record(EventType.SIGNAL_RECEIVED, None, told)
     elif arrival.kept is not None:
-        draft.consume(arrival.kept, arrival.wait)
+        _consume_kept(draft, arrival.kept, arrival.wait)
+
+
+def _consume_kept(draft: Draft, kept: Kept, wait: Wait) -> None:
+    """An event kept from before is this wait's: a taken row says so, and no wait of this run takes it again."""
+    delivery = Delivery(
+        id=0,
+        instance_id=draft.instance.id,
+        owner_scope=draft.instance.owner_scope,
+        kind=DeliveryKind.EVENT,
+        source_id=kept.source_id,
+        created_at=draft.now,
+        step_run_id=wait.step_run_id,
+        wait_id=wait.id,
+        name=kept.name,
+        payload=kept.payload,
+    )
+    draft.add_taken(delivery)
+    draft.record(EventType.SIGNAL_RECEIVED, None, {"name": kept.name, "source_id": kept.source_id})
 
 
 def _look_at_condition(draft: Draft, step: StepRun, wait: Wait) -> Signal | None:

@@ -52,7 +52,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as written. `container` is the node whose body it stands in, None at the outermost level."""
+    """A node as written. `container` is the node whose body it stands in, None at the outermost level.
+
+    `is_hook`: what cleans up after the node of that id, or after the whole run (`korak.graphs.hooks`).
+    """
 
     id: str
     type: str
@@ -62,6 +65,7 @@ class Node:
     pointer: str
     container: str | None
     branch: str | None
+    is_hook: bool = False
 
     @property
     def is_trigger(self) -> bool:

@@ -20,6 +20,8 @@ RARE = frozenset(
         EventType.INSTANCE_PAUSED,
         EventType.INSTANCE_RESUMED,
         EventType.INSTANCE_RETRIED,
+        EventType.INSTANCE_REWOUND,
+        EventType.INSTANCE_IMPORTED,
     }
 )
 """What is told of an instance when columns change that no step changes."""
@@ -38,6 +40,8 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
+        or changes.new_compensations
+        or changes.compensations
         or changes.outward is not None
         or changes.leavings is not None
         or changes.freed
@@ -130,7 +134,7 @@ def _get_step(changes: Changes, step: StepRun, row: tuple[Any, ...]) -> tuple[An
 
 
 async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
-    rare = [changes.instance for changes in batch if not changes.is_new and _is_rare(changes)]
+    rare = [changes.instance for changes in batch if _is_rare(changes) and (not changes.is_new or _is_import(changes))]
     if rare:
         await runner.fetch("instances_change", instance=_read("instances_change", "instance", rare))
     await _write(
@@ -148,7 +152,9 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     ]
     if edited:
         await runner.fetch("steps_change", step=edited)
+    await _write_rewinds(runner, [changes for changes in batch if changes.undone is not None])
     await _write_scopes(runner, batch)
+    await _write_compensations(runner, batch)
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
     if new_waits:
@@ -176,6 +182,13 @@ async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:
         await runner.fetch("chunks_close", closed=closed)
 
 
+async def _write_rewinds(runner: Runner, batch: Sequence[Changes]) -> None:
+    if batch:
+        undone = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.undone or ()]
+        kept = [(changes.instance.id, changes.instance.result) for changes in batch]
+        await runner.fetch("rewind", undone=undone, kept=kept)
+
+
 async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
     """Adopt first, so that a body that goes on isn't begun anew; close last, so that nothing of it stays open."""
     adopted = [pair for changes in batch for pair in changes.adopted_scopes]
@@ -186,6 +199,13 @@ async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
     closed = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.closed_scopes]
     if closed:
         await runner.fetch("scopes_close", closed=closed)
+
+
+async def _write_compensations(runner: Runner, batch: Sequence[Changes]) -> None:
+    name, rows = "compensations_keep", [row for changes in batch for row in changes.new_compensations]
+    await _write(runner, name, "compensation", rows)
+    name, rows = "compensations_change", [row for changes in batch for row in changes.compensations]
+    await _write(runner, name, "compensation", rows)
 
 
 async def _write(runner: Runner, name: str, group: str, rows: Sequence[Any]) -> None:
@@ -200,6 +220,10 @@ def _read(name: str, group: str, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def _get_shape(wait: Wait) -> tuple[str, ...]:
     return tuple(sorted(wait.match or {}))
+
+
+def _is_import(changes: Changes) -> bool:
+    return changes.events[-1].type is EventType.INSTANCE_IMPORTED
 
 
 def _is_rare(changes: Changes) -> bool:

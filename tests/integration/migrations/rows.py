@@ -98,6 +98,16 @@ LEGAL: dict[str, Row] = {
     "workflow_cascades": {"instance_id": SEED, "seq": 1, "kind": "pause", "created_at": AT},
     "event_shapes": {"owner_scope": "team:42", "name": "payment.settled", "paths": Jsonb(["order"])},
     "workflow_events": {"instance_id": SEED, "seq": 1, "type": "InstanceStarted", "created_at": AT},
+    "workflow_compensations": {
+        "instance_id": SEED,
+        "seq": 1,
+        "step_run_id": SEED,
+        "node_id": "price",
+        "visit": 1,
+        "status": "kept",
+        "state": Jsonb({}),
+        "created_at": AT,
+    },
     "workflow_failures": {
         "instance_id": SEED,
         "source": "step",

@@ -125,6 +125,8 @@ ILLEGAL = [
     Illegal("wcas_seq_unique", "workflow_cascades", {}, {}),
     Illegal("wcas_kind_check", "workflow_cascades", {"kind": "cancel"}),
     Illegal("wevent_seq_unique", "workflow_events", {}, {}),
+    Illegal("wcomp_seq_unique", "workflow_compensations", {}, {}),
+    Illegal("wcomp_status_check", "workflow_compensations", {"status": "undone"}),
     Illegal("wfail_source_check", "workflow_failures", {"source": "engine"}),
     Illegal("wfail_propagation_check", "workflow_failures", {"propagation": "up"}),
     Illegal("widem_definition_fk", "workflow_idempotency_keys", {"definition_id": 404}),

@@ -93,6 +93,15 @@ def test_no_target_is_no_jump() -> None:
     assert get_state(run(chain("x").then(links.leap).jumps().then(links.count)))["rounds"] == 1
 
 
+@pytest.mark.parametrize("key", [None, "k"])
+def test_who_sends_a_signal_does_not_jump(key: str | None) -> None:
+    begun = run(chain("x").wait_for_signal("a", key).then(links.count))
+    begun.signal("a", {"_next_step": "end", "p": 1})
+    go_on(begun)
+    assert (begun.instance.status, get_state(begun)["rounds"]) == (COMPLETED, 1)
+    assert "_next_step" not in get_state(begun)
+
+
 def test_a_jump_to_the_end() -> None:
     built = chain("x").then(links.leap, to="end").jumps("end").then(links.count)
     assert run(built, {"a": 1}).instance.result == {"a": 1, "leapt": True}

@@ -10,7 +10,7 @@ import pytest
 
 from korak.core.facts import CancelAsked, Lost, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.core.snapshot import DEFAULT_LIMITS, Policy
-from korak.model import EventType, InstanceStatus, JsonObject, StepStatus
+from korak.model import EventType, InstanceStatus, JsonObject, StepRole, StepStatus
 from korak.steps.results import Complete
 from tests.support import handlers, stamps
 from tests.support.bodies import body, node, parallel
@@ -62,6 +62,18 @@ def test_t_nest_1_the_parent_waits_and_gets_what_the_child_has_made() -> None:
     state: Any = kin.instance(parent).state
     assert (state["a"], state["worked"]["value"], state["seen"]["value"]["value"]) == (1, 1, 1)
     assert kin.instance(parent).status is InstanceStatus.COMPLETED
+
+
+def test_t_comp_6_the_undo_of_a_child_sees_what_it_brought() -> None:
+    undo: JsonObject = {"type": "test.ok", "config": {"value": {"ref": "state.worked"}}}
+    kin = Kin(document("parent", {**nested(), "compensate": undo}, node("ask", "test.ask", signal="go")), CHILD)
+    parent = kin.start("parent", {"a": 1})
+    kin.drain()
+    kin.tell(parent, CancelAsked())
+    kin.drain()
+    [hook] = [step for step in kin.get(parent).steps.values() if step.role is StepRole.COMPENSATE]
+    assert (hook.node_id, hook.status) == ("sub", StepStatus.COMPLETED)
+    assert hook.input == {"value": {"value": 1, "visit": 1}}
 
 
 def test_t_nest_2_as_the_last_step_it_completes_the_parent() -> None:
@@ -288,7 +300,7 @@ def test_t_start_1_one_run_an_item_and_the_parent_goes_on() -> None:
 
 
 def test_t_start_2_and_3_what_children_are_given() -> None:
-    """An object's own keys on top, anything else under the payload key; keys that are left out aren't there."""
+    """T-START-3: an object's own keys on top, anything else under the payload key; keys left out aren't there."""
     items: list[Any] = [{"name": "a", "_own": 1, "x": 2}, "b", [3], None]
     given = {"inputs": {"ref": "state"}, "without": ["items", "ids"], "index_key": "start_item_index"}
     kin = Kin(document("parent", many(**given)), CHILD)

@@ -6,7 +6,13 @@ from korak.store.tables.definitions import workflow_definitions, workflow_versio
 from korak.store.tables.deliveries import event_shapes, workflow_emits, workflow_signals
 from korak.store.tables.fleet import engines, queues
 from korak.store.tables.inbox import workflow_inbox
-from korak.store.tables.instances import workflow_events, workflow_failures, workflow_instances, workflow_scopes
+from korak.store.tables.instances import (
+    workflow_compensations,
+    workflow_events,
+    workflow_failures,
+    workflow_instances,
+    workflow_scopes,
+)
 from korak.store.tables.kin import workflow_cascades, workflow_dependencies
 from korak.store.tables.leavings import workflow_artifacts, workflow_chunks
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
@@ -28,6 +34,7 @@ __all__ = [
     "workflow_artifacts",
     "workflow_cascades",
     "workflow_chunks",
+    "workflow_compensations",
     "workflow_definitions",
     "workflow_dependencies",
     "workflow_emits",

@@ -174,6 +174,25 @@ workflow_events: Table = Table(
     PrimaryKeyConstraint("instance_id", "seq", name="wevent_seq_unique"),
 )
 
+workflow_compensations: Table = Table(
+    "workflow_compensations",
+    metadata,
+    Column("instance_id", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("step_run_id", BigInteger, nullable=False),
+    Column("scope_id", BigInteger),
+    Column("node_id", String(64), nullable=False),
+    Column("visit", Integer, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("input", JSONB),
+    Column("state", JSONB, nullable=False),
+    Column("error", JSONB),
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("instance_id", "seq", name="wcomp_seq_unique"),
+    CheckConstraint("status in ('kept', 'undoing', 'completed', 'failed')", name="wcomp_status_check"),
+    Index("wcomp_left_idx", "instance_id", "seq", postgresql_where=text("status in ('kept', 'undoing')")),
+)
+
 workflow_failures: Table = Table(
     "workflow_failures",
     metadata,

@@ -78,6 +78,7 @@ workflow_step_runs: Table = Table(
     Column("limit_ceiling", Integer),
     Column("limit_weight", Integer),
     Column("limit_until", Moment),
+    Column("undone_at", Moment),
     UniqueConstraint("instance_id", "node_id", "visit", "attempt", "role", "call", name="wstep_attempt_unique"),
     CheckConstraint(
         "status in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled')", name="wstep_status_check"
