@@ -7,7 +7,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0010"
-down_revision = "0007"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 

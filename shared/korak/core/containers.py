@@ -221,12 +221,12 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     is_new = failed.status is StepStatus.CANCELLED
     if failed.counters is None:
         if is_new:
-            starting.enqueue_first(draft, node, walking.revisit(draft, node, failed.scope_id))
+            starting.enqueue_first(draft, node, walking.revisit(draft, node, failed.scope_id, after=failed))
         else:
             retries.reopen(draft, node, failed)
         return
     if is_new:
-        step = walking.revisit(draft, node, failed.scope_id)
+        step = walking.revisit(draft, node, failed.scope_id, after=failed)
     else:
         step = draft.add_step(node, visit=failed.visit, like=failed)
     step = _wait_again(draft, node, step)
