@@ -26,13 +26,17 @@ def view_changes(changes: Changes, version: int) -> View:
         instance=after.instance,
         definition=after.plan.key,
         version=version,
-        steps=tuple(after.steps.values()),
-        waits=tuple(after.waits.values()),
+        steps=tuple(sorted(after.steps.values(), key=_get_age)),
+        waits=tuple(sorted(after.waits.values(), key=_get_age)),
         limits=after.plan.settings.limits,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
         branches=name_branches(after.scopes),
         plan=after.plan,
     )
+
+
+def _get_age(row: StepRun | Wait) -> tuple[datetime, int]:
+    return row.created_at, row.id
 
 
 def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int | None]) -> Shown:

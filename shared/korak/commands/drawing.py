@@ -180,7 +180,7 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
         later = due is not None and due > now
         return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
     if status == StepStatus.WAITING:
-        return Text("; ".join(_list_waits(instance, now, node=step["node"])) or "waiting", "yellow")
+        return Text("; ".join(_list_waits(instance, now, step)) or "waiting", "yellow")
     if status == StepStatus.RUNNING and step.get("progress") is not None:
         return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
@@ -201,14 +201,15 @@ def _indent(node: str, branch: str | None) -> str:
     return node if branch is None else f"{'  ' * (branch.count('/') + 1)}{node} [{branch}]"
 
 
-def _list_waits(instance: Mapping[str, Any], now: datetime, node: str | None = None) -> Iterator[str]:
+def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, Any] | None = None) -> Iterator[str]:
     for wait in instance.get("waiting_for") or ():
-        if node is not None and wait.get("node") != node:
+        if step is not None and (wait.get("node"), wait.get("branch")) != (step["node"], step.get("branch")):
             continue
         names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
         due = _read(wait.get("due_at"))
         limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
-        where = "" if node is not None or not wait.get("node") else f"at {wait['node']} "
+        path = f" [{wait['branch']}]" if wait.get("branch") else ""
+        where = "" if step is not None or not wait.get("node") else f"at {wait['node']}{path} "
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 
