@@ -73,6 +73,8 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
         draft.needs.leaves = limiting.leave(draft)
     changes = draft.finish()
     changes.claimed, changes.dropped = answers[0]
+    if len(answers) == 1:
+        return [changes]
     return [changes, *(echo(changes, claimed, dropped) for claimed, dropped in answers[1:])]
 
 
