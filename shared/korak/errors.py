@@ -45,6 +45,8 @@ MESSAGES: dict[str, str] = {
     "instance_not_found": "There is no instance {key} here.",
     "version_not_found": "Definition {key} has no version {number}.",
     "version_older": "Version {number} of {key} is older than {current}, the current one.",
+    "not_awaited": "{instance} asks for nothing that {verb} would answer: {awaited}.",
+    "several_awaited": "{instance} asks for more than one thing: name the signal or the node. {awaited}.",
     "definition_app_wide": "{key} is the application's: its versions are published with a token of the application's.",
     "definition_exists": "The key {key} is taken.",
     "definition_not_published": "Definition {key} has no published version.",
@@ -133,7 +135,18 @@ MESSAGES: dict[str, str] = {
     "budget_transitions": "limits.max_transitions is {limit}: transition {actual} was refused.",
     "budget_state_bytes": "limits.max_state_bytes is {limit}: the state is {actual} bytes.",
     "budget_items": "limits.max_for_each_items is {limit}: {actual} items were refused.",
+    "instance_not_rewindable": "A {status} instance can't be rewound; fork it instead.",
+    "invalid_export": "The export can't be read: {detail}.",
+    "version_missing": "There is no version of {key} with the checksum {checksum} here: publish its graph first.",
+    "position_unknown": "The history doesn't tell where the instance stood.",
+    "step_not_completed": "{to} names no completed step outside of containers that still stands.",
     "budget_cost": "limits.max_cost_units is {limit}: {actual} units would have been spent.",
+    "budget_children": "limits.max_started_workflows is {limit}: {actual} would have been started.",
+    "nesting_depth_exceeded": "limits.max_depth is {limit}: a run below this one was refused.",
+    "child_not_started": "The workflow {key} can't be started from here: {detail}.",
+    "child_failed": "The run {child} failed: {message}",
+    "child_cancelled": "The run {child} was cancelled.",
+    "wait_impossible": "What is waited for can't come any more: {detail}.",
     "quorum_unreachable": "{needed} of {total} bodies must succeed, and {failed} have failed.",
     "loop_exhausted": "The loop went round {limit} times.",
     "unknown_outcome": "{type} returned the outcome {outcome}, which it doesn't declare.",
@@ -226,6 +239,8 @@ class Problem(KorakError):
     ) -> None:
         super().__init__(code, message, **params)
         self.issues: tuple[Issue, ...] = tuple(issues)
+        self.body: Mapping[str, Any] | None = None
+        """The answer that it was read from, where it came from an API."""
 
 
 class Unreadable(Problem):

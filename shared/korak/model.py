@@ -138,6 +138,15 @@ class ScopeStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class CompensationStatus(StrEnum):
+    """Where the undoing of one completed visit stands. `kept`: it would run if the run were cancelled."""
+
+    KEPT = "kept"
+    UNDOING = "undoing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
 class DeliveryKind(StrEnum):
     """What a row addressed to an instance brings to it, taken under that instance's lock only."""
 
@@ -148,6 +157,7 @@ class DeliveryKind(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    RETRY = "retry"
     DECISION = "decision"
 
 
@@ -168,6 +178,7 @@ class SignalKind(StrEnum):
     CONDITION = "condition"
     PROBE = "probe"
     CHILD = "child"
+    ENDED = "ended"
     DECISION = "decision"
 
 
@@ -270,6 +281,9 @@ class EventType(StrEnum):
     INSTANCE_PAUSED = "InstancePaused"
     INSTANCE_RESUMED = "InstanceResumed"
     INSTANCE_RETRIED = "InstanceRetried"
+    INSTANCE_REWOUND = "InstanceRewound"
+    INSTANCE_FORKED = "InstanceForked"
+    INSTANCE_IMPORTED = "InstanceImported"
     STEP_STARTED = "StepStarted"
     STEP_WAITING = "StepWaiting"
     STEP_RESUMED = "StepResumed"
@@ -279,6 +293,7 @@ class EventType(StrEnum):
     BODY_COMPLETED = "BodyCompleted"
     BODY_FAILED = "BodyFailed"
     SIGNAL_RECEIVED = "SignalReceived"
+    HOOK_STARTED = "HookStarted"
     HOOK_COMPLETED = "HookCompleted"
     HOOK_FAILED = "HookFailed"
     RESULT_DROPPED = "ResultDropped"

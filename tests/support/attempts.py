@@ -40,6 +40,7 @@ class Maker:
 
     config: JsonObject = field(default_factory=dict)
     node: dict[str, Any] = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
     input: JsonObject = field(default_factory=dict)
     state: JsonObject = field(default_factory=dict)
     ended: dict[tuple[int | None, str], JsonObject] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Maker:
         """An attempt, claimed at NOW."""
         written: Any = graph("order").trigger("manual").node("n", kind.key, self.config).edge("start", "n").document()
         written["nodes"][1].update(self.node)
+        written["settings"] = self.settings
         plan = build(written, freeze(written, registry))
         instance = self._make_instance()
         step = StepRun(

@@ -12,9 +12,11 @@ import orjson
 
 from korak.clock import Clock
 from korak.errors import TransientError
+from korak.graphs.plans import Plan
 from korak.loop import wait
 from korak.store import chunks, instances
-from korak.store.database import Database
+from korak.store.database import Connection, Database, Session
+from korak.store.plans import Plans
 from korak_api.rendering import show_chunk, show_event
 from korak_api.waiting import Waiter
 
@@ -56,11 +58,13 @@ class Page:
 class Feed:
     """What the followers of one instance share: whoever is at the same place gets the same look of this turn."""
 
-    def __init__(self, instance_id: int, database: Database) -> None:
+    def __init__(self, instance_id: int, database: Database, plans: Plans | None = None) -> None:
         self.followers = 0
         self.turn = asyncio.Event()
         self._instance_id = instance_id
         self._database = database
+        self._plans = plans or Plans()
+        self._plan: Plan | None = None
         self._looks: dict[Place, asyncio.Task[Page]] = {}
         self._has_moved = True
 
@@ -90,21 +94,31 @@ class Feed:
             status = await instances.get_end(connection, self._instance_id)
             lines = await instances.list_events(connection, self._instance_id, after=place.seq, limit=EVENTS)
             seen = dict(place.seen)
+            plan = await self._get_plan(connection) if lines else None
             new = await chunks.follow(connection, self._instance_id, seen, limit=CHUNKS)
         self._has_moved = self._has_moved or bool(lines or new)
-        told = [write("history", show_event(line), seq=line["seq"]) for line in lines]
+        told = [write("history", show_event(line, plan), seq=line["seq"]) for line in lines]
         told += [write("chunk", show_chunk(chunk)) for chunk in new]
         seen.update((chunk["execution_id"], chunk["index"]) for chunk in new)
         after = Place(lines[-1]["seq"] if lines else place.seq, tuple(sorted(seen.items())[-KNOWN:]))
         is_whole = len(lines) < EVENTS and len(new) < CHUNKS
         return Page(after, b"".join(told), is_whole, None if status is None else write("end", {"status": status}))
 
+    async def _get_plan(self, connection: Connection) -> Plan | None:
+        """The graph of the instance, which tells what its steps wrote; it never changes."""
+        if self._plan is None:
+            version_id = await instances.get_version_id(connection, self._instance_id)
+            found = {} if version_id is None else await self._plans.get(Session(connection), [version_id])
+            self._plan = next(iter(found.values()), None)
+        return self._plan
+
 
 class Feeds:
     """The feeds of one process, each as long as somebody follows it."""
 
-    def __init__(self, database: Database, waiter: Waiter, clock: Clock) -> None:
+    def __init__(self, database: Database, waiter: Waiter, clock: Clock, plans: Plans) -> None:
         self._database = database
+        self._plans = plans
         self._waiter = waiter
         self._clock = clock
         self._feeds: dict[int, tuple[Feed, asyncio.Task[None]]] = {}
@@ -140,7 +154,7 @@ class Feeds:
     @contextmanager
     def _join(self, instance_id: int, ulid: str) -> Iterator[Feed]:
         if instance_id not in self._feeds:
-            made = Feed(instance_id, self._database)
+            made = Feed(instance_id, self._database, self._plans)
             self._feeds[instance_id] = made, asyncio.create_task(made.run(self._waiter, ulid))
         feed, task = self._feeds[instance_id]
         feed.followers += 1

@@ -10,7 +10,7 @@ from korak.model import InstanceStatus
 from korak.owners.roles import Verb
 from korak.store import instances
 from korak.store.branches import list_branches
-from korak.store.database import Connection
+from korak.store.database import Connection, Session
 from korak.store.heartbeats import get_beats
 from korak.store.instances import PAUSED, Filter, View
 from korak_api.asking import add_plans, get_view
@@ -26,6 +26,8 @@ FILTERS = (
     Parameter("definition", "Only of these definitions, by key.", is_list=True),
     Parameter("id", "Only runs under these ids of the caller's own.", is_list=True),
     Parameter("label", "Only with all of these labels.", is_list=True),
+    Parameter("parent", "Only those that one of these runs has started.", is_list=True),
+    Parameter("root", "Only these runs and all below them.", is_list=True),
     *(
         Parameter(f"{name}_{side}", f"Only {name} {'at that time or later' if side == 'after' else 'earlier'}.", "time")
         for name in TIMES
@@ -45,6 +47,8 @@ async def list_instances(call: Call) -> Answer:
         definitions=query.get("definition", ()),
         business_ids=query.get("id", ()),
         labels=query.get("label", ()),
+        parents=query.get("parent", ()),
+        roots=query.get("root", ()),
         times=[
             (f"{name}_at", side == "after", query[f"{name}_{side}"])
             for name in TIMES
@@ -95,7 +99,9 @@ async def list_events(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
         rows = await instances.list_events(connection, view.instance.id, after=after, limit=page.asked)
-    return Answer(make_page(page, rows, [show_event(row) for row in rows], lambda row: (row["seq"],)))
+        plans = await call.resources.plans.get(Session(connection), [view.instance.version_id])
+    [plan] = plans.values()
+    return Answer(make_page(page, rows, [show_event(row, plan) for row in rows], lambda row: (row["seq"],)))
 
 
 async def list_waits(call: Call) -> Answer:

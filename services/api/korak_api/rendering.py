@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from korak.core.rows import StepRun
+from korak.core.states import WROTE, list_written
 from korak.errors import MESSAGES, render
-from korak.model import APP_WIDE, JsonObject, StepStatus
+from korak.graphs.plans import Plan
+from korak.model import APP_WIDE, EventType, JsonObject, StepStatus
 from korak.owners.tokens import Token
 from korak.steps import artifacts
 from korak.store.definitions import Definition
@@ -55,6 +57,7 @@ def show_step(
         "type_version": step.type_version,
         "branch": branch,
         "role": step.role,
+        "order": step.hook_order,
         "visit": step.visit,
         "attempt": step.attempt,
         "retry": _show_retry(step),
@@ -72,6 +75,7 @@ def show_step(
         "started_at": show_time(step.started_at),
         "finished_at": show_time(step.finished_at),
         "scheduled_for": show_time(step.scheduled_for),
+        "undone_at": show_time(step.undone_at),
     }
 
 
@@ -98,9 +102,11 @@ def _show_error(step: StepRun, *, sees_failures: bool) -> Shown | None:
     }
 
 
-def show_event(row: Mapping[str, Any]) -> Shown:
-    """One line of history."""
+def show_event(row: Mapping[str, Any], plan: Plan | None) -> Shown:
+    """One line of history. That of a completed step tells which keys of the state it wrote, and with what."""
     data = {name: value for name, value in (row["data"] or {}).items() if name not in INSIDE}
+    if row["type"] == EventType.STEP_COMPLETED and plan is not None:
+        data[WROTE] = list_written(plan.nodes.get(row["node_id"]), row["output"], data)
     return {
         "seq": row["seq"],
         "type": row["type"],

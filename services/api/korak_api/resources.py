@@ -16,8 +16,9 @@ from korak.service import Health
 from korak.starting import Opener
 from korak.store.database import Database
 from korak.store.plans import Plans
-from korak_api.credentials import Credentials
+from korak_api.credentials import Identifying
 from korak_api.feeds import Feeds
+from korak_api.importer import Importer
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -47,9 +48,10 @@ class Resources:
     plans: Plans
     metrics: Metrics
     health: Health
-    credentials: Credentials
+    credentials: Identifying
     starts: Starts
     opener: Opener
+    importer: Importer
     commander: Commander
     matcher: Matcher
     waiter: Waiter

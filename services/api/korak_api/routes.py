@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import commands, definitions, following, general, instances, leavings, signals, starts, tokens
+from korak_api import commands, copies, definitions, following, general, instances, leavings, signals, starts, tokens
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -14,6 +14,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *leavings.OPERATIONS,
     *following.OPERATIONS,
     *commands.OPERATIONS,
+    *copies.OPERATIONS,
     *signals.OPERATIONS,
     *tokens.OPERATIONS,
     *general.OPERATIONS,

@@ -27,8 +27,9 @@ from korak.store.gates import Gate
 from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak_api.app import make_app
-from korak_api.credentials import Credentials
+from korak_api.credentials import Credentials, Identifying
 from korak_api.feeds import Feeds
+from korak_api.importer import Importer
 from korak_api.resources import Ground, Resources, get_graph_limits
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
@@ -66,7 +67,9 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
             await asyncio.gather(watching, return_exceptions=True)
 
 
-async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) -> Resources:
+async def connect(
+    stack: AsyncExitStack, ground: Ground, stop: asyncio.Event, *, credentials: Identifying | None = None
+) -> Resources:
     """Everything that calls use, on a database and a broker that are there."""
     settings, database, clock = ground.settings, ground.database, ground.clock
     plans = Plans()
@@ -85,13 +88,14 @@ async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) ->
         plans=plans,
         metrics=ground.metrics,
         health=ground.health,
-        credentials=Credentials(database, clock),
+        credentials=credentials or Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
         opener=starts.opener,
+        importer=Importer(database, dispatcher),
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
-        feeds=Feeds(database, waiter, clock),
+        feeds=Feeds(database, waiter, clock, plans),
     )
 
 

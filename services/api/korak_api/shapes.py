@@ -26,6 +26,7 @@ from korak.steps.builtin.wait import HUMANS
 ANY: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
 OBJECT: Final = {"type": "object"}
+OBJECTS: Final = {"type": "array", "items": OBJECT}
 COUNT: Final = {"type": "integer"}
 FLAG: Final = {"type": "boolean"}
 SECONDS: Final = {"type": "number"}
@@ -101,7 +102,7 @@ _WAITING = _shape(
     node=TEXT,
     branch=_or_null(TEXT),
     human={**_or_null(_one_of(*HUMANS)), "description": "Asked of a person; a decision's names are yes and no."},
-    mode=_or_null(_one_of("all", "any")),
+    mode=_or_null(_one_of("all", "any", "quorum")),
     names=NAMES,
     matched=NAMES,
     remaining=NAMES,
@@ -116,6 +117,11 @@ _WAITING = _shape(
 _FAILURE_OF_INSTANCE = _shape(
     code=TEXT, message=TEXT, node=_or_null(TEXT), category=_or_null(_one_of(*FailureCategory)), non_retryable=FLAG
 )
+
+_COMPENSATION = {
+    **_shape(kept=COUNT, pending=COUNT, completed=COUNT, failed=COUNT),
+    "description": "`kept` would run on a cancel, `pending` are to run now.",
+}
 
 _INSTANCE = _shape(
     id=ULID,
@@ -134,6 +140,7 @@ _INSTANCE = _shape(
     state=OBJECT,
     result=ANY,
     failure=_or_null(_FAILURE_OF_INSTANCE),
+    compensation=_or_null(_COMPENSATION),
     trigger=_shape(on=_one_of(*TriggerKind), key=_or_null(TEXT), payload=_or_null(OBJECT)),
     actor=_shape(mode=TEXT, user=_or_null(TEXT)),
     owner=_or_null(TEXT),
@@ -170,6 +177,10 @@ _STEP = _shape(
     type_version=COUNT,
     branch=_or_null(TEXT),
     role=_one_of(*StepRole),
+    order={
+        **_or_null(COUNT),
+        "description": "Of a compensation: the `seq` of the event that it undoes. The highest runs first.",
+    },
     visit=COUNT,
     attempt=COUNT,
     retry=_or_null(_shape(of=ULID, after_attempt_id=ULID, after_attempt=COUNT, backoff_seconds=_or_null(SECONDS))),
@@ -189,6 +200,7 @@ _STEP = _shape(
     started_at=_or_null(TIME),
     finished_at=_or_null(TIME),
     scheduled_for=_or_null(TIME),
+    undone_at={**_or_null(TIME), "description": "When a rewind took it back."},
 )
 
 _EVENT = _shape(seq=COUNT, type=_one_of(*EventType), node=_or_null(TEXT), step=_or_null(ULID), data=OBJECT, at=TIME)
@@ -271,6 +283,19 @@ SHAPES: Final[dict[str, Any]] = {
     },
     "Instance": _INSTANCE,
     "InstancePage": _page("Instance"),
+    "Run": _shape(
+        format=TEXT,
+        exported_at=TIME,
+        definition=_shape(key=TEXT, number=COUNT, label=_or_null(TEXT), checksum=TEXT, contracts=TEXT, graph=OBJECT),
+        instance=OBJECT,
+        steps=OBJECTS,
+        scopes=OBJECTS,
+        waits=OBJECTS,
+        signals=OBJECTS,
+        events=OBJECTS,
+        failures=OBJECTS,
+        artifacts=OBJECTS,
+    ),
     "WaitingFor": _WAITING,
     "Step": _STEP,
     "StepPage": _page("Step"),

@@ -24,6 +24,7 @@ from korak.steps.secrets import Secrets
 from korak.steps.waits import Signal
 from korak_engine.effects import Effects
 from korak_engine.keeping import Keeper
+from korak_engine.nesting import Nesting
 from korak_engine.work import Work
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Means:
     secrets: Secrets
     authorizer: Authorizer
     keeper: Keeper = field(default_factory=Keeper)
+    nesting: Nesting | None = None
 
 
 class View:
@@ -106,7 +108,7 @@ class View:
 
     @cached_property
     def state(self) -> JsonObject:
-        """The public state."""
+        """The public state; in a compensation as it was after the step that it undoes."""
         return _copy_object(self._roots["state"])
 
     @cached_property
@@ -187,6 +189,9 @@ class View:
     @cached_property
     def _roots(self) -> dict[str, Any]:
         snapshot, step = self._work.snapshot, self._work.step
+        undone = snapshot.compensations.get(step.hook_order or 0)
+        if undone is not None:
+            return {**get_roots(snapshot, snapshot.scopes, self.now), "state": undone.state or {}}
         return get_roots(snapshot, snapshot.scopes, self.now, scope_id=step.scope_id)
 
 
@@ -258,8 +263,10 @@ def get_owner(work: Work) -> Owner:
 
 
 def get_node(work: Work) -> PlannedNode:
-    """The node that the step is a visit of."""
-    return work.snapshot.plan.nodes[work.step.node_id]
+    """The node that the step is a visit of, or the hook that it runs."""
+    node = work.snapshot.plan.find(work.step.node_id, work.step.role)
+    assert node is not None, "a claimed step has a node"
+    return node
 
 
 async def authorize(authorizer: Authorizer, work: Work, ability: str | None, arguments: tuple[Json, ...] = ()) -> None:

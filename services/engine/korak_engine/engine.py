@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from korak.clock import Clock
 from korak.config import Engine as EngineSettings
-from korak.core.changes import Changes, Grant
-from korak.core.facts import Finished, Freed, HandedBack, HandlerResult, Raised
+from korak.core.changes import Changes, Grant, spread
+from korak.core.facts import Depend, Finished, Freed, HandedBack, HandlerResult, Raised, Spawn
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
 from korak.metrics import Metrics, get_code_label
@@ -140,7 +140,9 @@ class Engine:
         match result:
             case Complete():
                 name = "completed"
-            case Wait():
+            case Spawn(awaits=False, rest=0):
+                name = "completed"
+            case Wait() | Spawn() | Depend():
                 name = "waiting"
             case Fail():
                 name = "failed"
@@ -154,7 +156,7 @@ class Engine:
 
     def count(self, changes: Changes) -> None:
         """Count the transitions that were applied, each once."""
-        for name in changes.transitions:
+        for name in (name for each in spread((changes,)) for name in each.transitions):
             self._metrics.transitions.labels(name).inc()
 
     # time

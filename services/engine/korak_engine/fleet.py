@@ -17,6 +17,7 @@ from korak.config import Settings
 from korak.connecting import connect_broker, make_database
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
+from korak.informing import Informer
 from korak.loop import Backoff, run_every, wait
 from korak.metrics import Metrics
 from korak.owners.authorizer import DefaultAuthorizer
@@ -41,6 +42,7 @@ from korak_engine.handlers import Handlers
 from korak_engine.identity import Identity
 from korak_engine.keeping import Keeper
 from korak_engine.lease import BLOCKED, Holder, Lease
+from korak_engine.nesting import Nesting
 from korak_engine.recording import Recorder
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -93,7 +95,8 @@ class Builder:
         handlers = await self._enter_handlers(registry, database)
         identity = Identity(frozenset(settings.engine.queues), handlers.runs)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
-        dispatcher = Dispatcher(broker, Gate(database), engine)
+        informer = await self._stack.enter_async_context(Informer(database, broker, self._clock))
+        dispatcher = Dispatcher(broker, Gate(database), engine, informer)
         types = [f"{made.key}@{made.version}" for made in registry.list_types() if not made.is_pure]
         slots = engine.slots
         holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
@@ -132,7 +135,8 @@ class Builder:
         settings = self._settings
         effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
         self._keeper = Keeper(settings.limits, self._clock, database)
-        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer(), self._keeper)
+        nesting = Nesting(database, self._plans, self._clock, settings.limits.max_starts_per_minute)
+        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer(), self._keeper, nesting)
         handlers = Handlers(registry, means, settings=settings.engine, limits=settings.limits, clock=self._clock)
         return await self._stack.enter_async_context(handlers)
 

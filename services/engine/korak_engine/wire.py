@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never, cast
 
 import orjson
 
-from korak.core.facts import HandlerResult, Raised
+from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.errors import KorakError, StaleClaim, StepFailed, TransientError
 from korak.graphs import hygiene
 from korak.model import Json, JsonObject, WaitKind
@@ -49,6 +49,8 @@ def encode_result(result: HandlerResult) -> JsonObject:
                 name: getattr(result, name) for name in ("code", "message", "params", "type", "trace")
             }
             return {"kind": "raised", **told, "is_retryable": result.is_retryable, "after": after}
+        case Spawn() | Depend():
+            raise TypeError("what is asked of other runs never comes from a process")
         case _:
             assert_never(result)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 @dataclass(eq=True)
 class Report:
     """Counts of rows. `requeued` are deliveries and steps sent again, `reclaimed` attempts taken from lost engines,
-    `roused` steps that found room under their limits.
+    `cascaded` children that a command of their parent's went to, `roused` steps that found room under their limits.
 
     `interrupted` are stages that the next pass does, since the database couldn't now.
     """
@@ -26,6 +26,7 @@ class Report:
     deadlines: int = 0
     released: int = 0
     matched: int = 0
+    cascaded: int = 0
     inbox: int = 0
     expired: int = 0
     errors: int = 0

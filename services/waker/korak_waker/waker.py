@@ -14,6 +14,7 @@ from korak.releasing import Releaser
 from korak.store import waking
 from korak_waker import clearing, delivering, due, limiting, resending
 from korak_waker.inbox import Inbox
+from korak_waker.kin import Kin
 from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
@@ -40,9 +41,12 @@ class Waker:
         self._clock = clock
         self._count_losses = count_losses
         self._steadiness = Steadiness(tools.limits.lease)
+        kin = Kin()
         self.stages: dict[str, Stage] = {
             "inbox": self._begin,
             "match": delivering.match,
+            "cascade": kin.cascade,
+            "look": kin.look,
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from korak.model import InstanceStatus, StepStatus
+from korak.model import InstanceStatus, StepRole, StepStatus
 
 GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     StepStatus.QUEUED: ("◌", "dim"),
@@ -33,7 +33,11 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
     """One instance with its steps."""
     parts: list[RenderableType] = [_head(instance, now)]
     if steps:
-        parts += [Text(), Padding(_draw_steps(instance, steps, now), (0, 0, 0, 2))]
+        work = [step for step in steps if _get_role(step) == StepRole.STEP]
+        hooks = [step for step in steps if _get_role(step) != StepRole.STEP]
+        parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
+        if hooks:
+            parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
     waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
     tail = [*waits, *_list_ends(instance)]
     if tail:
@@ -104,7 +108,7 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     table = _get_grid("node", "type", "attempt", "took", "")
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
     for step in steps:
-        name = _indent(str(step["node"]), step.get("branch"))
+        name = _indent(_get_name(step), step.get("branch"))
         if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
         status = str(step["status"])
@@ -117,11 +121,58 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
             show_span(_get_length(step, now)),
             _note(instance, step, now),
         )
+        if step is _find_last(steps, step["node"]):
+            for child in _list_children(instance, step["node"]):
+                table.add_row(*_draw_child(child, name, now))
     return table
+
+
+def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
+    """The attempt below which what a node has started is drawn."""
+    return [step for step in steps if step["node"] == node][-1]
+
+
+def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
+    children = instance.get("children") or ()
+    return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+
+
+def _draw_child(child: Mapping[str, Any], above: str, now: datetime) -> tuple[RenderableType, ...]:
+    """A run that a step has started: its id, by which it is shown itself, and how it stands."""
+    indent = " " * (len(above) - len(above.lstrip()) + 2)
+    failure = child.get("failure") or {}
+    took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
+    return (
+        _glyph(_get_status(child)),
+        Text(f"{indent}{child['id']}"),
+        Text(str(child.get("definition")), "dim"),
+        "",
+        show_span(took),
+        Text(str(failure.get("code") or _get_status(child)), "red" if failure else "dim"),
+    )
+
+
+def _draw_line(instance: Mapping[str, Any]) -> RenderableType:
+    """What stands between the work of a run and what cleans up after it."""
+    counts = instance.get("compensation") or {}
+    told = ", ".join(f"{counts[name]} {name}" for name in ("pending", "completed", "failed") if counts.get(name))
+    return Padding(Text(f"── cleaning up ──{f' {told} to undo' if told else ''}", "dim"), (0, 0, 0, 2))
+
+
+def _get_name(step: Mapping[str, Any]) -> str:
+    """A node, and what a hook does with it; what the whole run has isn't called by the id that no node can have."""
+    node, role = str(step["node"]), _get_role(step)
+    return node if role == StepRole.STEP else f"{role} {node}" if not node.startswith("$") else role
+
+
+def _get_role(step: Mapping[str, Any]) -> str:
+    return str(step.get("role") or StepRole.STEP)
 
 
 def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
     status, error = step["status"], step.get("error")
+    if step.get("undone_at"):
+        return Text("undone by a rewind", "dim")
     if error:
         return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
     if status == StepStatus.QUEUED:
@@ -129,7 +180,7 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
         later = due is not None and due > now
         return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
     if status == StepStatus.WAITING:
-        return Text("; ".join(_list_waits(instance, now, node=step["node"])) or "waiting", "yellow")
+        return Text("; ".join(_list_waits(instance, now, step)) or "waiting", "yellow")
     if status == StepStatus.RUNNING and step.get("progress") is not None:
         return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
@@ -150,14 +201,15 @@ def _indent(node: str, branch: str | None) -> str:
     return node if branch is None else f"{'  ' * (branch.count('/') + 1)}{node} [{branch}]"
 
 
-def _list_waits(instance: Mapping[str, Any], now: datetime, node: str | None = None) -> Iterator[str]:
+def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, Any] | None = None) -> Iterator[str]:
     for wait in instance.get("waiting_for") or ():
-        if node is not None and wait.get("node") != node:
+        if step is not None and (wait.get("node"), wait.get("branch")) != (step["node"], step.get("branch")):
             continue
         names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
         due = _read(wait.get("due_at"))
         limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
-        where = "" if node is not None or not wait.get("node") else f"at {wait['node']} "
+        path = f" [{wait['branch']}]" if wait.get("branch") else ""
+        where = "" if step is not None or not wait.get("node") else f"at {wait['node']}{path} "
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 
@@ -182,7 +234,9 @@ def _get_status(instance: Mapping[str, Any]) -> str:
 
 def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
     return any(
-        other["node"] == step["node"] and other.get("visit") == step.get("visit") and other.get("attempt", 1) > 1
+        (other["node"], _get_role(other)) == (step["node"], _get_role(step))
+        and other.get("visit") == step.get("visit")
+        and other.get("attempt", 1) > 1
         for other in steps
     )
 

@@ -6,10 +6,25 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, limiting, recording, retries, walking
+from korak.core import (
+    claiming,
+    commanding,
+    containers,
+    delivering,
+    failing,
+    forking,
+    limiting,
+    nesting,
+    recording,
+    retries,
+    rewinding,
+    telling,
+    undoing,
+)
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
 from korak.core.facts import (
+    Backward,
     Broken,
     CancelAsked,
     Claimed,
@@ -17,6 +32,8 @@ from korak.core.facts import (
     Delivered,
     Fact,
     Finished,
+    ForkAsked,
+    Forked,
     Freed,
     HandedBack,
     Lost,
@@ -24,10 +41,11 @@ from korak.core.facts import (
     Refused,
     ResumeAsked,
     RetryAsked,
+    RewindAsked,
     Started,
 )
 from korak.core.snapshot import Snapshot
-from korak.model import EventType, InstanceStatus
+from korak.model import StepStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -47,9 +65,12 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     draft = Draft(snapshot, now)
     if not isinstance(facts[0], Broken):
         delivering.obey(draft)
-    answers = [_answer_next(draft, fact) for fact in facts]
+    told = [_answer_next(draft, fact) for fact in facts]
+    answers = [([grant for grant in claimed if _still_runs(grant)], dropped) for claimed, dropped in told]
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
+        telling.tell_end(draft)
     if draft.plan.has_flow and draft.instance.is_ended:
         draft.needs.leaves = limiting.leave(draft)
     changes = draft.finish()
@@ -62,7 +83,15 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     draft.begin_fact()
     _answer(draft, fact)
     containers.proceed(draft)
+    undoing.proceed(draft)
+    if draft.instance.depth:
+        telling.answer(draft, is_busy=undoing.is_busy(draft))
     return draft.claimed, draft.dropped
+
+
+def _still_runs(grant: Grant) -> bool:
+    """Whether nothing later in the decision has cancelled what was made running: then nobody runs it."""
+    return grant.step.status is StepStatus.RUNNING
 
 
 def _answer(draft: Draft, fact: Fact) -> None:
@@ -74,7 +103,7 @@ def _answer(draft: Draft, fact: Fact) -> None:
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
-            _start(draft)
+            nesting.begin(draft)
         case Lost(step, token):
             recording.lose(draft, step, token)
         case HandedBack(step, token):
@@ -88,7 +117,8 @@ def _answer(draft: Draft, fact: Fact) -> None:
 
 
 def _command(
-    draft: Draft, fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken
+    draft: Draft,
+    fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken | Backward,
 ) -> None:
     match fact:
         case Refused(code, params):
@@ -106,11 +136,17 @@ def _command(
         case RetryAsked(actor):
             commanding.retry(draft, actor)
         case _:
+            _go_back(draft, fact)
+
+
+def _go_back(draft: Draft, fact: Backward) -> None:
+    match fact:
+        case RewindAsked(to, actor):
+            rewinding.rewind(draft, to, actor)
+        case ForkAsked(ulid, to, actor):
+            made = forking.fork(draft, ulid, to, actor)
+            draft.fork = decide(made, Forked(draft.instance.ulid, to, actor), draft.now)
+        case Forked(source, to, actor):
+            forking.begin(draft, source, to, actor)
+        case _:
             assert_never(fact)
-
-
-def _start(draft: Draft) -> None:
-    draft.move_instance(InstanceStatus.RUNNING)
-    draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
-    walking.walk(draft, draft.plan.start)

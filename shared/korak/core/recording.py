@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from korak.core import failing, hooks, starting, walking
+from korak.core import depending, failing, hooks, nesting, starting, walking
 from korak.core.draft import Draft
-from korak.core.facts import HandlerResult, Left, Raised
+from korak.core.facts import Depend, HandlerResult, Left, Raised, Spawn
 from korak.core.rows import Artifact, StepRun
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, JsonObject, StepRole, StepStatus
@@ -20,12 +20,12 @@ def record(draft: Draft, step_id: int, token: str, result: HandlerResult, left: 
         draft.dropped = "stale_token"
         _clean_up_again(draft, step_id, token, result)
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
-    elif step.role is not StepRole.STEP:
+    node = draft.plan.find(step.node_id, step.role)
+    if step.role is not StepRole.STEP:
         hooks.finish(draft, step, result)
         _keep(draft, step, left)
+    elif node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
     else:
         following = settle(draft, node, step, result)
         _keep(draft, step, left)
@@ -77,6 +77,10 @@ def settle(draft: Draft, node: PlannedNode, step: StepRun, result: HandlerResult
             return failing.fail_step(draft, node, step, Raised(code, message, dict(params), is_retryable=False))
         case Raised():
             return failing.fail_step(draft, node, step, result)
+        case Spawn():
+            return nesting.spawn(draft, node, step, result)
+        case Depend():
+            return depending.depend(draft, node, step, result)
         case _:
             assert_never(result)
 
@@ -103,11 +107,11 @@ def lose(draft: Draft, step_id: int, token: str) -> None:
         draft.dropped = "stale_token"
         _clean_up_again(draft, step_id, token, failing.LEASE_EXPIRED)
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
-    elif step.role is not StepRole.STEP:
+    node = draft.plan.find(step.node_id, step.role)
+    if step.role is not StepRole.STEP:
         hooks.finish(draft, step, failing.LEASE_EXPIRED)
+    elif node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
     else:
         walking.walk(draft, failing.fail_step(draft, node, step, failing.LEASE_EXPIRED), step.scope_id)
 

@@ -10,6 +10,7 @@ from korak.model import (
     ActorMode,
     ArtifactKind,
     ClosedReason,
+    CompensationStatus,
     DeliveryKind,
     EventType,
     FailureCategory,
@@ -100,6 +101,14 @@ class Instance:
 
 
 @dataclass(eq=False)
+class Child(Instance):
+    """A run that another one starts, as it is inserted: nothing that is decided later reads whose it is."""
+
+    parent_instance_id: int = 0
+    parent_step_run_id: int = 0
+
+
+@dataclass(eq=False)
 class StepRun:
     """One attempt of one visit of a node. A negative `id` is the draft's own, until the store has given it one."""
 
@@ -146,8 +155,13 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    undone_at: datetime | None = None
     flow: list[str] | None = None
     """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
+
+    def release_claim(self) -> None:
+        """Who doesn't run holds no claim: a token that is heard of again is a stale one."""
+        self.engine_id = self.claim_token = self.claimed_at = self.lease_until = None
 
 
 @dataclass(eq=False)
@@ -201,6 +215,27 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Compensation:
+    """What undoes one completed visit: pushed with its record, at the number of the event that tells of it.
+
+    `state` is what the visit left, `input` the config that was resolved from it; `error` why it couldn't be. Both are
+    read for the one that runs alone.
+    """
+
+    instance_id: int
+    seq: int
+    step_run_id: int
+    node_id: str
+    visit: int
+    created_at: datetime
+    scope_id: int | None = None
+    status: CompensationStatus | None = None
+    input: Json = None
+    state: JsonObject | None = None
+    error: JsonObject | None = None
 
 
 @dataclass(eq=False)

@@ -47,6 +47,11 @@ class Scopes:
         self._pending: dict[int, deque[int]] = {}
         self._now = now
 
+    @property
+    def is_touched(self) -> bool:
+        """Whether anything became of any of them."""
+        return bool(self.edited or self.closed or self.added)
+
     def list_of(self, step: StepRun) -> list[Scope]:
         """The container's scopes that are in view, in the order of their declaration."""
         found = [scope for scope in self.rows.values() if scope.step_run_id == step.id]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from korak.core.holds import NO_HOLDS, Holds
+from korak.core.past import Past
 from korak.core.rooms import Denial
-from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
 from korak.model import Json, JsonObject
@@ -21,6 +22,8 @@ DEFAULT_LIMITS: Mapping[str, int] = {
     "max_transitions": 10_000,
     "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
+    "max_depth": 3,
+    "max_started_workflows": 10_000,
     "max_output_bytes": 64 << 10,
     "max_input_bytes": 64 << 10,
 }
@@ -47,7 +50,10 @@ class Policy:
 
     def find_limit(self, name: str, given: Mapping[str, int]) -> int | None:
         """The same for a limit that the engine may have none of; None where the definition has none either."""
-        return min((most for most in (self.limits.get(name), given.get(name)) if most is not None), default=None)
+        ceiling, own = self.limits.get(name), given.get(name)
+        if ceiling is None or own is None:
+            return own if ceiling is None else ceiling
+        return min(ceiling, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,8 @@ class Snapshot:
     be merged. `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may
     take.
     `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
-    `cancelled` are attempts that were closed as they ran.
+    `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is kept, and the one that
+    runs (`korak.core.stack`). `past` is there only for a fact that goes back.
     `denials` is None until a decision has asked for room under a key that had none: then it is decided once more, and
     nothing that needs room runs in it.
     """
@@ -100,4 +107,6 @@ class Snapshot:
     failed: StepRun | None = None
     halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)
+    compensations: dict[int, Compensation] = field(default_factory=dict)
+    past: Past | None = None
     denials: tuple[Denial, ...] | None = None

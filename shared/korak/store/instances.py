@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, case, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitKind, WaitStatus
 from korak.store.branches import list_branches
+from korak.store.children import list_awaited
 from korak.store.database import Connection
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_artifacts as artifacts
+from korak.store.tables import workflow_compensations as compensations
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -37,6 +39,15 @@ WAITED = 60.0
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an instance's graph says of undoing, and its compensations, counted by status."""
+
+    on_failure: bool = False
+    has_on_cancel: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +70,11 @@ class View:
     artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    undoing: Undoing = field(default_factory=Undoing)
     branches: Mapping[int, str] = field(default_factory=dict)
     """What the scopes of its live steps are called."""
+    awaited: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    """The runs that its waits are for, by the wait: ULID and status."""
     plan: Plan | None = None
     """Its version, where somebody has looked it up."""
 
@@ -74,6 +88,9 @@ class Filter:
     definitions: Sequence[str] = ()
     business_ids: Sequence[str] = ()
     labels: Sequence[str] = ()
+    parents: Sequence[str] = ()
+    roots: Sequence[str] = ()
+    """Those that started it, at the first and at the outermost level, by ULID; a root is of its own family."""
     times: Sequence[tuple[str, bool, datetime]] = field(default=())
     """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
     before: str | None = None
@@ -86,6 +103,14 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_tally = (
+    select(compensations.c.status, func.count().label("count"))
+    .where(compensations.c.instance_id == instances.c.id)
+    .group_by(compensations.c.status)
+    .correlate(instances)
+    .subquery()
+)
+_counts = select(func.jsonb_object_agg(_tally.c.status, _tally.c.count)).scalar_subquery()
 _keys = func.array(
     select(artifacts.c.key)
     .where(artifacts.c.instance_id == instances.c.id)
@@ -106,6 +131,9 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        versions.c.settings["compensate_on_failure"].label("compensates_on_failure"),
+        versions.c.settings["on_cancel"].is_not(None).label("has_on_cancel"),
+        _counts.label("compensations"),
         _keys.label("artifacts"),
         _keys_count.label("artifacts_count"),
     )
@@ -148,7 +176,11 @@ _NEXT_STEPS = Query(
     .limit(_page)
 )
 _EVENTS = Query(
-    select(events, steps.c.ulid.label("step"))
+    select(
+        events,
+        steps.c.ulid.label("step"),
+        case((events.c.type == EventType.STEP_COMPLETED, steps.c.output)).label("output"),
+    )
     .outerjoin(steps, steps.c.id == events.c.step_run_id)
     .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
     .order_by(events.c.seq)
@@ -181,6 +213,7 @@ _STATUS = Query(
     )
 )
 
+_VERSION = Query(select(instances.c.version_id).where(instances.c.id == _instance_id))
 _END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
 
 
@@ -190,6 +223,12 @@ async def get_end(connection: Connection, instance_id: int) -> str | None:
     if row is None:
         return "gone"
     return None if row["ended_at"] is None else str(row["status"])
+
+
+async def get_version_id(connection: Connection, instance_id: int) -> int | None:
+    """The version that an instance runs; None where it isn't there any more."""
+    row = await _VERSION.fetch_one(connection, instance_id=instance_id)
+    return None if row is None else int(row["version_id"])
 
 
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
@@ -217,6 +256,7 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
         yield instances.c.definition_id.in_(keyed)
     if wanted.business_ids:
         yield instances.c.business_id.in_(wanted.business_ids)
+    yield from _get_family(wanted)
     yield from (instances.c.labels.op("@>")(cast([label], JSONB)) for label in wanted.labels)
     for name, is_lower, at in wanted.times:
         column = instances.c[name]
@@ -224,6 +264,15 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
         if name == "created_at":
             bound = str(ULID.from_timestamp(max(0.0, at.timestamp() - (WAITED if is_lower else 0.0))))[:10]
             yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
+
+
+def _get_family(wanted: Filter) -> Iterable[ColumnElement[bool]]:
+    if wanted.parents:
+        started = select(_parents.c.id).where(_parents.c.ulid.in_(wanted.parents))
+        yield instances.c.parent_instance_id.in_(started)
+    if wanted.roots:
+        below = select(_roots.c.id).where(_roots.c.ulid.in_(wanted.roots))
+        yield or_(instances.c.root_instance_id.in_(below), instances.c.ulid.in_(wanted.roots))
 
 
 def _has_status(status: str) -> ColumnElement[bool]:
@@ -239,6 +288,8 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
     branches = await list_branches(connection, [step for steps in live.values() for step in steps])
+    awaiting = [wait.id for waits in pending.values() for wait in waits if wait.kind is WaitKind.WORKFLOWS]
+    awaited = await list_awaited(connection, awaiting)
     return [
         View(
             instance=read(Instance, row),
@@ -251,9 +302,11 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             root=row["root"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            undoing=Undoing(bool(row["compensates_on_failure"]), row["has_on_cancel"], row["compensations"] or {}),
             artifacts=tuple(row["artifacts"]),
             artifacts_count=row["artifacts_count"],
             branches=branches,
+            awaited=awaited,
         )
         for row in rows
     ]

@@ -12,7 +12,7 @@ import asyncpg
 
 from korak.core.changes import Changes
 from korak.core.decide import decide, decide_all
-from korak.core.facts import Broken, Claimed, Fact, Finished, Raised
+from korak.core.facts import BACKWARD, Broken, Claimed, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
 from korak.errors import Conflict, KorakError, TransientError
 from korak.model import FailureCategory
@@ -113,7 +113,8 @@ class Transactor:
         wanted = [ask.instance_id for ask in asks]
         locked = await (lock(runner, wanted) if patience is None else wait_for_lock(runner, wanted, patience))
         closed = [step for ask in asks if (step := _get_step(ask)) is not None]
-        snapshots = await self._loader.load(runner, locked, now, closed=closed)
+        backward = [ask.instance_id for ask in asks if isinstance(ask.fact, BACKWARD)]
+        snapshots = await self._loader.load(runner, locked, now, closed=closed, backward=backward)
         answers = decide_each(snapshots, asks, now)
         admission = await _admit(runner, asks, snapshots, answers, now)
         batch = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
@@ -123,7 +124,7 @@ class Transactor:
             for changes in batch:
                 seal(changes, self._ids)
                 self._stamper.stamp(changes)
-            await apply(runner, batch)
+            await apply(runner, [*batch, *(changes.fork for changes in batch if changes.fork is not None)])
             if admission is not None:
                 await settle_rooms(runner, admission, batch, self._stamper)
         return answers

@@ -46,6 +46,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "wwait_kind_check": model.WaitKind,
     "wwait_status_check": model.WaitStatus,
     "wscope_status_check": model.ScopeStatus,
+    "wcomp_status_check": model.CompensationStatus,
     "wart_kind_check": model.ArtifactKind,
     "wsig_kind_check": model.DeliveryKind,
     "winbox_kind_check": model.InboxKind,

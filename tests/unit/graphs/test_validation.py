@@ -128,23 +128,12 @@ def test_an_issue_of_an_edge_names_it() -> None:
     ("member", "pointer"),
     [
         ({"settings": {"calendar": "office"}}, "/settings/calendar"),
-        ({"settings": {"compensate_on_failure": True}}, "/settings/compensate_on_failure"),
         ({"settings": {"events": ["*"]}}, "/settings/events"),
-        ({"settings": {"on_cancel": {}}}, "/settings/on_cancel"),
-        ({"settings": {"on_deadline": {}}}, "/settings/on_deadline"),
-        ({"settings": {"limits": {"max_started_workflows": 1}}}, "/settings/limits/max_started_workflows"),
     ],
 )
 def test_settings_of_later_versions_are_refused_by_name(member: JsonObject, pointer: str) -> None:
     issues = check(one({}, **member)).issues
     assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", pointer)]
-    assert "not available in this version" in issues[0].message
-
-
-@pytest.mark.parametrize("member", ["compensate"])
-def test_node_members_of_later_versions_are_refused_by_name(member: str) -> None:
-    issues = check(one({member: {"type": "x", "config": {}}})).issues
-    assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", f"/nodes/1/{member}")]
     assert "not available in this version" in issues[0].message
 
 
@@ -321,6 +310,11 @@ def test_a_jump_reaches_its_targets() -> None:
         {"id": "b", "type": "test.open", "jumps": ["a"]},
     ]
     assert found(document(*nodes, edges=["start a", "a done", "b done"])) == []
+
+
+def test_only_what_has_a_handler_jumps() -> None:
+    waiting: JsonObject = {"id": "a", "type": "wait", "config": {"signal": "go"}, "jumps": "any"}
+    assert found(document(waiting, edges=["start a", "a done"])) == [("invalid_config", "/nodes/1/jumps")]
 
 
 def test_jumps_stay_in_the_graph() -> None:

@@ -6,7 +6,14 @@ from korak.store.tables.definitions import workflow_definitions, workflow_versio
 from korak.store.tables.deliveries import event_shapes, workflow_emits, workflow_signals
 from korak.store.tables.fleet import engines, queues
 from korak.store.tables.inbox import workflow_inbox
-from korak.store.tables.instances import workflow_events, workflow_failures, workflow_instances, workflow_scopes
+from korak.store.tables.instances import (
+    workflow_compensations,
+    workflow_events,
+    workflow_failures,
+    workflow_instances,
+    workflow_scopes,
+)
+from korak.store.tables.kin import workflow_cascades, workflow_dependencies
 from korak.store.tables.leavings import workflow_artifacts, workflow_chunks
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
 from korak.store.tables.limits import flow_slots, flow_weights, holds
@@ -25,8 +32,11 @@ __all__ = [
     "queues",
     "tokens",
     "workflow_artifacts",
+    "workflow_cascades",
     "workflow_chunks",
+    "workflow_compensations",
     "workflow_definitions",
+    "workflow_dependencies",
     "workflow_emits",
     "workflow_events",
     "workflow_failures",

@@ -127,7 +127,8 @@ workflow_instances: Table = Table(
     Index("winst_version_idx", "version_id"),
     Index("winst_open_idx", "id", postgresql_where=text("ended_at is null")),
     Index("winst_deadline_idx", "deadline_at", postgresql_where=text("ended_at is null and deadline_at is not null")),
-    Index("winst_parent_idx", "parent_instance_id", postgresql_where=text("parent_instance_id is not null")),
+    Index("winst_parent_idx", "parent_instance_id", "id", postgresql_where=text("parent_instance_id is not null")),
+    Index("winst_root_idx", "root_instance_id", postgresql_where=text("root_instance_id is not null")),
     Index("winst_digest_idx", "idempotency_digest", postgresql_where=text("idempotency_digest is not null")),
     Index("winst_labels_idx", "labels", postgresql_using="gin", postgresql_ops={"labels": "jsonb_path_ops"}),
     postgresql_with={"fillfactor": 50},
@@ -146,7 +147,7 @@ workflow_scopes: Table = Table(
     Column("status", String(16), nullable=False),
     Column("state", JSONB),
     Column("walk", JSONB),
-    Column("outcome", String(32)),
+    Column("outcome", String(64)),
     Column("output", JSONB),
     Column("error", JSONB),
     Column("finish_order", Integer),
@@ -171,6 +172,25 @@ workflow_events: Table = Table(
     Column("data", JSONB),
     Column("created_at", Moment, nullable=False),
     PrimaryKeyConstraint("instance_id", "seq", name="wevent_seq_unique"),
+)
+
+workflow_compensations: Table = Table(
+    "workflow_compensations",
+    metadata,
+    Column("instance_id", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("step_run_id", BigInteger, nullable=False),
+    Column("scope_id", BigInteger),
+    Column("node_id", String(64), nullable=False),
+    Column("visit", Integer, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("input", JSONB),
+    Column("state", JSONB, nullable=False),
+    Column("error", JSONB),
+    Column("created_at", Moment, nullable=False),
+    PrimaryKeyConstraint("instance_id", "seq", name="wcomp_seq_unique"),
+    CheckConstraint("status in ('kept', 'undoing', 'completed', 'failed')", name="wcomp_status_check"),
+    Index("wcomp_left_idx", "instance_id", "seq", postgresql_where=text("status in ('kept', 'undoing')")),
 )
 
 workflow_failures: Table = Table(
