@@ -275,5 +275,5 @@ def _get_grid(*names: str) -> Table:
     table.add_column("")
     for name in names[:-1]:
         table.add_column(name, no_wrap=True)
-    table.add_column(names[-1], overflow="fold")
+    table.add_column(names[-1], no_wrap=True, overflow="ellipsis")
     return table
