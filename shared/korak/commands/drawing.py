@@ -271,9 +271,9 @@ def _glyph(status: str) -> Text:
 
 
 def _get_grid(*names: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, expand=True)
     table.add_column("")
     for name in names[:-1]:
         table.add_column(name, no_wrap=True)
-    table.add_column(names[-1], no_wrap=True, overflow="ellipsis")
+    table.add_column(names[-1], no_wrap=True, overflow="ellipsis", ratio=1)
     return table
