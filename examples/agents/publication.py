@@ -13,7 +13,7 @@ def write(
     """Write the article, with all that its reader has remarked so far."""
     quotes = [f"- {quote['text']} ({quote['shelf']})" for quote in research["quotes"]]
     notes = [f"Note: {remark}" for remark in remarks or ()]
-    return {"text": "\n".join([f"# {research['topic'].capitalize()}", *quotes, *notes]), "drafts": drafts + 1}
+    return {"text": "\n".join([f"# {research['topic'].capitalize()}", *quotes, *notes, ""]), "drafts": drafts + 1}
 
 
 def read_review(ctx: BlockingContext, review: dict[str, Any], remarks: list[str] | None = None) -> dict[str, Any]:
