@@ -62,7 +62,7 @@ class Engine:
         """The engine as one who claims, with a new token."""
         self._tokens += 1
         token = f"{self.name}.{self.row.id}.{self._tokens}"
-        return Claimant(self.row.id, token, frozenset({"default"}), self._has)
+        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.world.holds)
 
     def _has(self, key: str, version: int) -> bool:
         return self.types is None or key in self.types

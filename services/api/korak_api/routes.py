@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import commands, definitions, general, instances, signals, starts, tokens
+from korak_api import commands, definitions, general, holding, instances, signals, starts, tokens
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -13,6 +13,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *instances.OPERATIONS,
     *commands.OPERATIONS,
     *signals.OPERATIONS,
+    *holding.OPERATIONS,
     *tokens.OPERATIONS,
     *general.OPERATIONS,
 )

@@ -12,7 +12,7 @@ from korak.clock import Clock
 from korak.errors import TransientError
 from korak.releasing import Releaser
 from korak.store import waking
-from korak_waker import clearing, delivering, due, limiting, resending
+from korak_waker import clearing, delivering, due, holding, limiting, resending
 from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
@@ -38,6 +38,7 @@ class Waker:
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,
             "unpark": resending.unpark,
+            "holds": holding.release,
             "limits": limiting.rouse,
             "due": due.wake,
             "polls": due.poll,

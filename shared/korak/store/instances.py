@@ -17,6 +17,7 @@ from korak.graphs.plans import Plan
 from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.database import Connection
+from korak.store.parking import Reason, list_reasons
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_definitions as definitions
@@ -51,6 +52,8 @@ class View:
     business_id: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
+    parked: Mapping[int, Reason] = field(default_factory=dict)
+    """Why steps that a limit or a hold has parked don't go on, by step."""
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
     branches: Mapping[int, str] = field(default_factory=dict)
@@ -211,6 +214,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
     branches = await list_branches(connection, [step for steps in live.values() for step in steps])
+    parked = await list_reasons(connection, [step for steps in live.values() for step in steps])
     return [
         View(
             instance=read(Instance, row),
@@ -226,6 +230,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
             branches=branches,
+            parked=parked,
         )
         for row in rows
     ]
