@@ -41,6 +41,12 @@ def read_cpu(pid: int) -> float:
     return sum(int(ticks) for ticks in fields[11:15]) / TICKS
 
 
+def read_memory(pid: int) -> float:
+    """Resident memory of a process in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
 def read_cpu_by_name(name: str, *marks: str) -> float:
     """CPU seconds that all processes of a name have used; with marks only those whose command line bears one."""
     total = 0.0

@@ -14,16 +14,11 @@ import json
 import os
 import platform
 import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import asyncpg
 import uvloop
@@ -32,17 +27,14 @@ from rich.table import Table
 
 from bench import ceiling
 from bench.client import Client
-from bench.processes import read_cpu, read_cpu_by_name, read_postgres_cpu, run
-from korak.loop import wait
+from bench.processes import read_postgres_cpu
+from bench.stage import Stage, standing
 
 STEPS = 5
 WARM_UP = 10
 STARTERS = 64
 HOT = """select relname, n_tup_hot_upd::float / n_tup_upd as hot from pg_stat_user_tables
     where n_tup_upd > 1000 and relname in ('workflow_instances', 'workflow_step_runs')"""
-DATABASE = os.environ.get("KORAK_TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
-AMQP = os.environ.get("KORAK_TEST_AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/")
-ROOT = Path(__file__).resolve().parent.parent
 
 GRAPH = {
     "schema": "korak.graph/v1",
@@ -85,51 +77,27 @@ class Spent:
     cpu: float
 
 
-@contextmanager
-def servers() -> Iterator[tuple[str, str]]:
-    """A database and a virtual host of our own."""
-    name = f"korak_bench_{os.getpid()}"
-    database = urlunsplit(urlsplit(DATABASE)._replace(path=f"/{name}"))
-    amqp = urlunsplit(urlsplit(AMQP)._replace(path=f"/{name}"))
-    asyncio.run(_execute(DATABASE, f"create database {name}"))
-    for command in (("add_vhost", name), ("set_permissions", "-p", name, "guest", ".*", ".*", ".*")):
-        subprocess.run(["rabbitmqctl", "-q", *command], check=True, stdout=subprocess.DEVNULL)
-    try:
-        yield database, amqp
-    finally:
-        subprocess.run(["rabbitmqctl", "-q", "delete_vhost", name], check=True, stdout=subprocess.DEVNULL)
-        asyncio.run(_execute(DATABASE, f"drop database {name} with (force)"))
-
-
-async def _execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
-    await connection.execute(statement)
-    await connection.close()
-
-
 class Bench:
     """One run: the services stand, and are asked."""
 
-    def __init__(self, database: str, token: str, port: int, pids: Mapping[str, int]) -> None:
-        self._database = database
-        self._port = port
-        self._token = token
-        self._pids = pids
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._database = stage.database
 
     async def run(self, instances: int, idle: int) -> Figures:
         """Publish, measure one instance at a time, then starts, then steps, then the ceiling."""
-        client = await self._connect()
+        client = await self._stage.connect()
         await client.post("/v1/definitions", {"graph": GRAPH})
         await client.post("/v1/definitions/bench/publish", {})
         latencies = await self._measure_idle(client, idle)
         client.close()
         with self._held_engine():
             starts = await self._measure_starts(instances)
-            before = self._read_cpu()
+            before = self._stage.read_cpu()
         begun = time.perf_counter()
-        await self._wait_for_ends()
+        await self._stage.wait_for_ends()
         seconds = time.perf_counter() - begun
-        after = self._read_cpu()
+        after = self._stage.read_cpu()
         thousands = instances * STEPS / 1000
         bare, bare_cpu = await self._measure_ceiling(instances)
         return Figures(
@@ -144,18 +112,6 @@ class Bench:
             ceiling_cpu=bare_cpu / thousands,
             hot=await self._read_hot(),
         )
-
-    async def _connect(self) -> Client:
-        client = Client(self._port, self._token)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                await client.connect()
-                return client
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise SystemExit("the API didn't listen within a minute") from None
-                await wait(0.1)
 
     async def _measure_idle(self, client: Client, count: int) -> list[float]:
         latencies = []
@@ -172,35 +128,26 @@ class Bench:
     @contextmanager
     def _held_engine(self) -> Iterator[None]:
         """The engine stands still while instances are started, so that steps and starts are measured apart."""
-        os.kill(self._pids["engine"], signal.SIGSTOP)
+        os.kill(self._stage.pids["engine"], signal.SIGSTOP)
         try:
             yield
         finally:
-            os.kill(self._pids["engine"], signal.SIGCONT)
+            os.kill(self._stage.pids["engine"], signal.SIGCONT)
 
     async def _measure_starts(self, instances: int) -> Spent:
         remaining = iter(range(instances))
-        before = self._read_cpu()
+        before = self._stage.read_cpu()
         begun = time.perf_counter()
 
         async def start() -> None:
-            client = await self._connect()
+            client = await self._stage.connect()
             for _ in remaining:
                 await client.post("/v1/definitions/bench/start", {"input": {}})
             client.close()
 
         await asyncio.gather(*(start() for _ in range(STARTERS)))
-        after = self._read_cpu()
+        after = self._stage.read_cpu()
         return Spent(time.perf_counter() - begun, sum(after.values()) - sum(before.values()))
-
-    async def _wait_for_ends(self) -> None:
-        connection = await asyncpg.connect(self._database, server_settings={"search_path": "korak"})
-        while await connection.fetchval("select exists (select from workflow_instances where ended_at is null)"):
-            await wait(0.05)
-        failed = await connection.fetchval("select count(*) from workflow_instances where status <> 'completed'")
-        await connection.close()
-        if failed:
-            raise SystemExit(f"{failed} instances didn't complete")
 
     async def _measure_ceiling(self, instances: int) -> tuple[float, float]:
         name = urlsplit(self._database).path[1:]
@@ -212,17 +159,6 @@ class Bench:
         await connection.close()
         return {row["relname"]: row["hot"] for row in rows}
 
-    def _read_cpu(self) -> dict[str, float]:
-        cpu = {name: read_cpu(pid) for name, pid in self._pids.items()}
-        postgres = read_postgres_cpu(urlsplit(self._database).path[1:])
-        return {**cpu, "postgres": postgres, "rabbitmq": read_cpu_by_name("beam.smp")}
-
-
-def find_free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
 
 def main() -> None:
     """Run the benchmark and print its table."""
@@ -231,30 +167,8 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        database, amqp = stack.enter_context(servers())
-        port = find_free_port()
-        environment = {
-            "KORAK_DATABASE__URL": database,
-            "KORAK_BROKER__URL": amqp,
-            "KORAK_API__PORT": str(port),
-            "KORAK_STEPS": "bench.steps",
-            "KORAK_LOGS__LEVEL": os.environ.get("BENCH_LOG", "warning"),
-            "PYTHONPATH": str(ROOT),
-        }
-        korak = ["-m", "korak"]
-        subprocess.run([sys.executable, *korak, "migrate"], env={**os.environ, **environment}, check=True)
-        made = subprocess.run(
-            [sys.executable, *korak, "token", "create", "--name", "bench", "--role", "admin", "--json"],
-            env={**os.environ, **environment},
-            check=True,
-            capture_output=True,
-        )
-        token = json.loads(made.stdout)["token"]
-        pids = {}
-        for name in ("api", "engine", "waker"):
-            pids[name] = stack.enter_context(run(name, environment, Path(folder) / f"{name}.log")).pid
-        figures = uvloop.run(Bench(database, token, port, pids).run(given.instances, given.idle))
+    with standing() as stage:
+        figures = uvloop.run(Bench(stage).run(given.instances, given.idle))
     show(figures, as_json=given.json)
 
 

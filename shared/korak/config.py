@@ -142,10 +142,16 @@ class Limits:
     max_loop_iterations: Count = Field(default=1_000, description="rounds of one loop")
     max_for_each_items: Count = Field(default=10_000, description="items of one for_each")
     max_state_bytes: Count = Field(default=1 << 20, description="bytes of the state as JSON")
+    max_started_workflows: Count = Field(default=10_000, description="runs that one run starts")
     max_cost_units: Count | None = Field(default=None, description="units that completed steps cost")
     max_starts_per_minute: Count | None = Field(default=None, description="starts of one definition in a minute")
     max_output_bytes: Count = Field(default=64 << 10, description="bytes of one output as JSON")
     max_input_bytes: Count = Field(default=64 << 10, description="bytes of one recorded input as JSON")
+    max_chunks: Count = Field(default=10_000, description="chunks that one visit of a step may stream")
+    max_chunk_bytes: Count = Field(default=64 << 10, description="bytes of one chunk")
+    max_stream_bytes: Count = Field(default=16 << 20, description="bytes of all chunks of one visit")
+    max_artifacts: Count = Field(default=100, description="artifacts that one attempt may leave")
+    max_artifact_bytes: Count = Field(default=1 << 20, description="bytes of one artifact")
 
 
 @dataclass(frozen=True, slots=True)

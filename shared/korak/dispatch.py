@@ -9,7 +9,7 @@ from typing import Protocol
 
 from korak.broker.messages import Message, ResumeStep, RunStep
 from korak.broker.port import Broker
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.core.rows import StepRun
 from korak.errors import TransientError
 from korak.model import Probe, SignalKind, StepStatus
@@ -30,25 +30,36 @@ class Keeper(Protocol):
         ...
 
 
+class Listener(Protocol):
+    """Whoever is to know what is committed."""
+
+    def hear(self, batch: Iterable[Changes]) -> None:
+        """These are."""
+        ...
+
+
 class Dispatcher:
     """Sends what became ready. A message that is lost costs time, never a step: the waker sends again (JB-10).
 
     Steps that the `keeper` wants are stamped like sent ones and handed to it instead.
     """
 
-    def __init__(self, broker: Broker, gate: Gate, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self, broker: Broker, gate: Gate, keeper: Keeper | None = None, listener: Listener | None = None
+    ) -> None:
         self._broker = broker
         self._gate = gate
         self._keeper = keeper
+        self._listener = listener
 
     async def prepare(self, batch: Iterable[Changes]) -> None:
         """Learn, before a transaction begins, how much room the queues of these changes have."""
         if not self._broker.pulls:
-            await self._gate.refresh({step.queue for changes in batch for step in changes.ready})
+            await self._gate.refresh({step.queue for changes in spread(batch) for step in changes.ready})
 
     def stamp(self, changes: Changes) -> None:
         """Mark the ready steps that there is room for as sent; the others wait for the releaser."""
-        for step in changes.ready:
+        for step in (step for each in spread((changes,)) for step in each.ready):
             if step.sent_at is None and (self._is_kept(step) or self._may_send(step)):
                 step.sent_at = step.ready_at
 
@@ -66,7 +77,9 @@ class Dispatcher:
 
     async def send(self, batch: Iterable[Changes]) -> None:
         """After the commit: nudge for the ready steps, and tell which instances have ended. Never raises."""
-        batch = list(batch)
+        batch = list(spread(batch))
+        if self._listener is not None:
+            self._listener.hear(batch)
         ready = self._sort(batch)
         ended = [changes.instance.ulid for changes in batch if changes.is_ended]
         try:

@@ -120,6 +120,14 @@ class EscalationStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class ArtifactKind(StrEnum):
+    """How the content of an artifact is to be read."""
+
+    JSON = "json"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
 class ScopeStatus(StrEnum):
     """Where one body of a container stands. `pending` has a row but no step run yet."""
 
@@ -128,6 +136,15 @@ class ScopeStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class CompensationStatus(StrEnum):
+    """Where the undoing of one completed visit stands. `kept`: it would run if the run were cancelled."""
+
+    KEPT = "kept"
+    UNDOING = "undoing"
+    COMPLETED = "completed"
+    FAILED = "failed"
 
 
 class DeliveryKind(StrEnum):
@@ -140,7 +157,15 @@ class DeliveryKind(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    RETRY = "retry"
     DECISION = "decision"
+
+
+class InboxKind(StrEnum):
+    """What a row of the inbox asks for."""
+
+    START = "start"
+    EMIT = "emit"
 
 
 class SignalKind(StrEnum):
@@ -153,6 +178,7 @@ class SignalKind(StrEnum):
     CONDITION = "condition"
     PROBE = "probe"
     CHILD = "child"
+    ENDED = "ended"
     DECISION = "decision"
 
 
@@ -188,6 +214,22 @@ class TriggerKind(StrEnum):
     WEBHOOK = "webhook"
     WORKFLOW = "workflow"
     ESCALATION = "escalation"
+
+
+class OnOpen(StrEnum):
+    """What a start does whose id has an open run."""
+
+    FAIL = "fail"
+    USE_EXISTING = "use_existing"
+    CANCEL_EXISTING = "cancel_existing"
+
+
+class OnClosed(StrEnum):
+    """What a start does whose id has no open run, but has had one. A run that was cancelled counts as failed."""
+
+    ALLOW = "allow"
+    ALLOW_IF_FAILED = "allow_if_failed"
+    REFUSE = "refuse"
 
 
 class ActorMode(StrEnum):
@@ -239,6 +281,9 @@ class EventType(StrEnum):
     INSTANCE_PAUSED = "InstancePaused"
     INSTANCE_RESUMED = "InstanceResumed"
     INSTANCE_RETRIED = "InstanceRetried"
+    INSTANCE_REWOUND = "InstanceRewound"
+    INSTANCE_FORKED = "InstanceForked"
+    INSTANCE_IMPORTED = "InstanceImported"
     STEP_STARTED = "StepStarted"
     STEP_WAITING = "StepWaiting"
     STEP_RESUMED = "StepResumed"
@@ -248,6 +293,7 @@ class EventType(StrEnum):
     BODY_COMPLETED = "BodyCompleted"
     BODY_FAILED = "BodyFailed"
     SIGNAL_RECEIVED = "SignalReceived"
+    HOOK_STARTED = "HookStarted"
     HOOK_COMPLETED = "HookCompleted"
     HOOK_FAILED = "HookFailed"
     RESULT_DROPPED = "ResultDropped"

@@ -21,6 +21,8 @@ def get_policy(settings: Settings) -> Policy:
             "max_transitions": limits.max_transitions,
             "max_for_each_items": limits.max_for_each_items,
             "max_state_bytes": limits.max_state_bytes,
+            "max_depth": limits.max_depth,
+            "max_started_workflows": limits.max_started_workflows,
             "max_output_bytes": limits.max_output_bytes,
             "max_input_bytes": limits.max_input_bytes,
             **({} if limits.max_cost_units is None else {"max_cost_units": limits.max_cost_units}),

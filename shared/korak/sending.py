@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Self
 
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.dispatch import Dispatcher
 
 
@@ -26,7 +26,7 @@ class Sender:
 
     def send(self, batch: Sequence[Changes]) -> None:
         """Nudge for what these changes made ready, and tell what has ended. They are committed."""
-        if any(changes.ready or changes.is_ended for changes in batch):
+        if any(changes.ready or changes.is_ended for changes in spread(batch)):
             task = asyncio.create_task(self._dispatcher.send(batch))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)

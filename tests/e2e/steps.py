@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Any, cast
 
 import sqlalchemy
@@ -69,6 +69,49 @@ async def flaky(ctx: StepContext) -> dict[str, int]:
     if ctx.attempt == 1:
         raise StepRetry("busy", "Not yet.")
     return {"attempt": ctx.attempt}
+
+
+@step("e2e.stream", retry=Retry(2, [0.2]))
+async def stream(ctx: StepContext, count: int, stop_at: int = -1, fails: int = 0) -> AsyncIterator[str]:
+    """Yield so many chunks behind those that are stored; at the first attempt stand still before one of them"""
+    tell(ctx)
+    for number in range(len(ctx.chunks), count):
+        if number == stop_at and ctx.attempt == 1:
+            await wait(NEVER)
+        yield f"{number}@{ctx.attempt} "
+        await ctx.heartbeat({"done": number + 1})
+    if ctx.attempt <= fails:
+        raise StepRetry("busy", "Not yet.")
+
+
+@step("e2e.stream_thread", retry=Retry(2, [0.2]))
+def stream_thread(ctx: BlockingContext, count: int, stop_at: int = -1) -> Iterator[str]:
+    """The same in a thread"""
+    tell(ctx)
+    for number in range(len(ctx.chunks), count):
+        if number == stop_at and ctx.attempt == 1:
+            threading.Event().wait(NEVER)
+        yield f"{number}@{ctx.attempt} "
+        ctx.heartbeat({"done": number + 1})
+
+
+@step("e2e.stream_slowly")
+async def stream_slowly(ctx: StepContext, count: int, pause: float) -> AsyncIterator[str]:
+    """Yield so many chunks in all, with a pause behind each"""
+    tell(ctx)
+    for number in range(len(ctx.chunks), count):
+        yield f"{number}@{ctx.attempt} "
+        await wait(pause)
+
+
+@step("e2e.keep")
+async def keep(ctx: StepContext, text: str) -> dict[str, Any]:
+    """Keep two artifacts, and fail at the first attempt"""
+    tell(ctx)
+    kept = {"report": ctx.artifact("report", text), "lost": ctx.artifact(f"attempt-{ctx.attempt}", {"n": ctx.attempt})}
+    if ctx.attempt == 1:
+        raise StepRetry("busy", "Not yet.")
+    return kept
 
 
 @step("e2e.slow")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from korak.model import Json
 from tests.support.graphs import chain, node
 from tests.support.stage import Stage, staged
 from tests.support.waiting import eventually
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.timeout(120)
 
 def limited(count: int) -> dict[str, Any]:
     """A graph whose two steps share a limit."""
-    flow = [{"key": "erp", "concurrency": count}]
+    flow: Json = [{"key": "erp", "concurrency": count}]
     return chain("limited", node("a", "e2e.slow", SECONDS, flow=flow), node("b", "e2e.effect", flow=flow))
 
 

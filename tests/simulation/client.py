@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
-from korak.core.facts import CancelAsked, Delivered, Fact, PauseAsked, ResumeAsked, RetryAsked, Started
+from korak.core.facts import CancelAsked, Delivered, Fact, PauseAsked, ResumeAsked, RetryAsked, RewindAsked, Started
 from korak.core.opening import Opening, Owner, Version, open_instance
 from korak.core.rows import Delivery
 from korak.errors import Conflict, TransientError
@@ -18,6 +18,9 @@ from tests.support.memory import Emit, Family
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+REWINDS = 3
+"""How often one run is sent back at most, so that every run ends."""
 
 COMMANDS: tuple[tuple[Fact, DeliveryKind], ...] = (
     (CancelAsked("simulated"), DeliveryKind.CANCEL),
@@ -43,7 +46,7 @@ class Client:
         """One call."""
         verbs: list[Callable[[], None]] = [self.start, self.start, self.start, self.signal, self.emit, self.command]
         if self.random.random() < 0.3:
-            verbs.append(self.retry)
+            verbs += [self.retry, self.rewind]
         try:
             self.random.choice(verbs)()
         except TransientError:
@@ -111,6 +114,17 @@ class Client:
         ]
         if failed and self.world.count_open() < self.world.crowd:
             self._tell(self.random.choice(failed), RetryAsked())
+
+    def rewind(self) -> None:
+        """Send a run back to some node, be it a place or not, unless it has been sent back often enough."""
+        family = self._choose()
+        if family is None or (family.instance.is_ended and self.world.count_open() >= self.world.crowd):
+            return
+        rewound = (family.instance.walk or {}).get("rewound")
+        if isinstance(rewound, dict) and rewound["count"] == REWINDS:
+            return
+        nodes = self.world.store.memory.plans[family.instance.version_id].nodes
+        self._tell(family, RewindAsked(self.random.choice(["start", *nodes])))
 
     def resume(self) -> None:
         """Let every paused run go on."""

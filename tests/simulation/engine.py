@@ -133,7 +133,7 @@ class Engine:
         if self.world.has_faults and self.random.random() < 0.06:
             after = self.now + timedelta(seconds=200) if self.random.random() < 0.3 else None
             return Raised("exception", is_retryable=self.random.random() < 0.9, after=after)
-        result = handlers.run(work.grant)
+        result: HandlerResult = handlers.run(work.grant)
         if isinstance(result, Complete) and work.step.role is StepRole.STEP:
             key = f"{work.step.idempotency_key}:{work.step.role}"
             if not self.world.store.perform(key, work.step.id, work.step.claim_token or ""):

@@ -1,4 +1,4 @@
-"""Random small graphs, all of which pass publish: lines, forks, loops, waits, error exits, retries, containers."""
+"""Random small graphs, all of which pass publish: lines, forks, loops, waits, exits, retries, containers, undoing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ ORDERS = 3
 class Author:
     """Writes one graph, segment by segment. `ends` are the ways out that lead to what comes next."""
 
-    def __init__(self, random: Random, names: Iterator[int] | None = None, depth: int = 0) -> None:
+    def __init__(
+        self, random: Random, names: Iterator[int] | None = None, depth: int = 0, *, undoes: bool = False
+    ) -> None:
         self._random = random
         self._built: GraphBuilder = graph("simulated").trigger("manual")
         self._ends: list[tuple[str, str]] = [("start", "next")]
         self._names = count(1) if names is None else names
         self._depth = depth
+        self._undoes = undoes
         self._bodies: dict[str, JsonObject] = {}
 
     def write(self) -> JsonObject:
@@ -36,9 +39,19 @@ class Author:
         self._node("end", result=ref("state")) if self._random.random() < 0.5 else self._node("end")
         if self._random.random() < 0.2:
             self._built.settings(execution_timeout=self._random.choice([300, 3_000, 30_000]))
+        if self._undoes:
+            self._built.settings(**self._make_hooks())
+        if self._random.random() < 0.2:
+            self._built.settings(prune_state_after=self._random.choice([1, 2, 5]))
         if self._random.random() < 0.1:
             self._built.settings(flow=[{"key": "runs", "concurrency": 3}])
         return self._finish()
+
+    def _make_hooks(self) -> dict[str, Any]:
+        """What the settings say of cleaning up."""
+        hook = {"type": "test.ok", "config": {"value": ref("state")}}
+        hooks: dict[str, Any] = {name: hook for name in ("on_cancel", "on_deadline") if self._random.random() < 0.5}
+        return hooks if self._random.random() < 0.6 else {**hooks, "compensate_on_failure": True}
 
     def _finish(self) -> JsonObject:
         """The document, with the bodies of its containers."""
@@ -62,7 +75,7 @@ class Author:
         return {"start": first, "nodes": document["nodes"][1:], "edges": edges}
 
     def _make_body(self) -> JsonObject:
-        return Author(self._random, self._names, self._depth + 1).write_body()
+        return Author(self._random, self._names, self._depth + 1, undoes=self._undoes).write_body()
 
     def _write_parallel(self, depth: int) -> None:
         name = self._node("parallel")
@@ -124,10 +137,18 @@ class Author:
         """A node that all open ends lead to, and whose `next` is the one open end then."""
         name = f"n{next(self._names)}"
         self._built.node(name, kind, config)
+        if self._undoes and kind != "end" and self._random.random() < 0.5:
+            self._undo()
         for source, outcome in self._ends:
             self._built.edge(source, name, outcome)
         self._ends = [(name, "next")]
         return name
+
+    def _undo(self) -> None:
+        if self._random.random() < 0.6:
+            self._built.compensate("test.ok", value=ref("input.order"))
+        else:
+            self._built.compensate("test.flaky", times=self._random.choice([1, 5]))
 
     def _save(self, name: str) -> None:
         if self._random.random() < 0.4:
@@ -213,4 +234,4 @@ class Author:
 
 def write_plan(random: Random) -> Plan:
     """The plan of a random graph."""
-    return plan_of(Author(random).write())
+    return plan_of(Author(random, undoes=random.random() < 0.5).write())

@@ -9,7 +9,7 @@ from random import Random
 
 from korak.core.changes import Changes
 from korak.core.decide import decide
-from korak.core.facts import Fact, Finished, HandedBack, Lost
+from korak.core.facts import BACKWARD, Fact, Finished, HandedBack, Lost
 from korak.core.rooms import Denial
 from korak.core.snapshot import Policy, Snapshot
 from korak.errors import Conflict, TransientError
@@ -63,7 +63,8 @@ class Transaction:
                 self.locked.add(ask.instance_id)
         for instance_id in self.locked:
             closed = [ask.step for ask in self.asks if ask.instance_id == instance_id and ask.step is not None]
-            self.snapshots[instance_id] = self._store.memory.load(instance_id, closed)
+            is_backward = any(isinstance(ask.fact, BACKWARD) for ask in self.asks)
+            self.snapshots[instance_id] = self._store.memory.load(instance_id, closed, is_backward=is_backward)
 
     def decide(self, now: datetime) -> list[Changes]:
         """Decide every fact whose instance was locked; the changes that are to be written."""

@@ -34,10 +34,12 @@ EVERYTHING = (
     "HandedBack",
     "DeadlinePassed",
     "RetryAsked",
+    "RewindAsked",
     "CancelAsked",
     "PauseAsked",
     "ResumeAsked",
     "ended",
+    "undone",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 

@@ -17,6 +17,7 @@ from tests.simulation.engine import Engine
 from tests.simulation.graphs import write_plan
 from tests.simulation.network import NONE, Faults, Network
 from tests.simulation.store import Store
+from tests.simulation.undoing import count_undone
 from tests.simulation.waker import Waker
 from tests.support.handlers import at
 from tests.support.memory import Family
@@ -133,6 +134,7 @@ class World:
         for family in ended[: max(0, len(ended) - KEPT)]:
             del families[family.instance.id]
             self.count("ended")
+            self.count("undone", count_undone(family))
 
     def _is_over(self, family: Family) -> bool:
         is_free = family.instance.id not in self.store.locks

@@ -103,7 +103,7 @@ class Api:
 
 
 @asynccontextmanager
-async def open_api(url: str, **variables: str) -> AsyncIterator[Api]:
+async def open_api(url: str, *, clock: Clock | None = None, **variables: str) -> AsyncIterator[Api]:
     """The API on a migrated database, with the Postgres broker; settings by the names of their variables."""
     settings = get_settings(url, **variables)
     stop = asyncio.Event()
@@ -111,7 +111,7 @@ async def open_api(url: str, **variables: str) -> AsyncIterator[Api]:
         database = await stack.enter_async_context(Database(url, settings.database.schema, name="api under test"))
         channels = await stack.enter_async_context(Channels(url, settings.database.schema))
         broker = await stack.enter_async_context(NotifyBroker(channels))
-        ground = Ground(settings, database, broker, get_registry(), Clock(), Metrics(), Health())
+        ground = Ground(settings, database, broker, get_registry(), clock or Clock(), Metrics(), Health())
         resources = await connect(stack, ground, stop)
         transport = httpx.ASGITransport(make_app(resources), raise_app_exceptions=True)
         client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url=URL))

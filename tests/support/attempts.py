@@ -25,6 +25,7 @@ from korak.steps.secrets import Secrets
 from korak_engine.contexts import Means
 from korak_engine.effects import Effects
 from korak_engine.handlers import Handlers
+from korak_engine.keeping import Keeper
 from korak_engine.work import Work
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -39,6 +40,7 @@ class Maker:
 
     config: JsonObject = field(default_factory=dict)
     node: dict[str, Any] = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
     input: JsonObject = field(default_factory=dict)
     state: JsonObject = field(default_factory=dict)
     ended: dict[tuple[int | None, str], JsonObject] = field(default_factory=dict)
@@ -50,17 +52,19 @@ class Maker:
     attempt: int = 1
     visit: int = 1
     id: int = 1
+    instance: int = 1
     token: str = TOKEN
 
     def make(self, registry: Registry, kind: StepType) -> Work:
         """An attempt, claimed at NOW."""
         written: Any = graph("order").trigger("manual").node("n", kind.key, self.config).edge("start", "n").document()
         written["nodes"][1].update(self.node)
+        written["settings"] = self.settings
         plan = build(written, freeze(written, registry))
         instance = self._make_instance()
         step = StepRun(
             id=self.id,
-            instance_id=1,
+            instance_id=self.instance,
             owner_scope=instance.owner_scope,
             node_id="n",
             node_type=kind.key,
@@ -68,6 +72,7 @@ class Maker:
             visit=self.visit,
             attempt=self.attempt,
             idempotency_key=f"wf:{ULID}:n:{self.visit}",
+            execution_id=ULID,
             queue="default",
             created_at=NOW,
             status=StepStatus.RUNNING,
@@ -132,13 +137,14 @@ async def benched(
     clock: Clock | None = None,
     secrets: Mapping[str, str] | None = None,
     authorizer: Authorizer | None = None,
+    keeper: Keeper | None = None,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """Handlers for a test; settings are the engine's."""
     clock, registry = clock or Clock(), Registry()
     kept = Secrets(provider=lambda name, scope: (secrets or {}).get(name))
     async with Effects(database, clock) as effects:
-        means = Means(effects, kept, authorizer or DefaultAuthorizer())
+        means = Means(effects, kept, authorizer or DefaultAuthorizer(), keeper or Keeper(clock=clock))
         made = Handlers(registry, means, settings=config.Engine(**settings), limits=config.Limits(), clock=clock)
         async with made as handlers:
             yield Bench(handlers, registry, clock)

@@ -12,14 +12,16 @@ from typing import Any
 from ulid import ULID
 
 from korak.core.changes import Changes
-from korak.core.facts import CancelAsked, Claimed, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
+from korak.core.facts import CancelAsked, Claimed, Delivered, Fact, Finished, HandlerResult, PauseAsked, ResumeAsked
 from korak.core.opening import Opening, Owner, Version
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant, Policy
+from korak.core.snapshot import Claimant, Policy, Snapshot
 from korak.errors import KorakError
 from korak.graphs.plans import build, freeze
 from korak.model import Json, JsonObject
 from korak.steps.builtin import PURE
+from korak.steps.builtin.start_workflow import StartWorkflow, StartWorkflows
+from korak.steps.builtin.wait_workflows import WaitWorkflows
 from korak.store import engines
 from korak.store.database import Database, Hot, Session
 from korak.store.loading import Loader
@@ -36,7 +38,10 @@ LEASE = timedelta(seconds=60)
 WORK = contract("test.work")
 HELD = contract("test.held", has_cancel_hook=True)
 ASKING = contract("test.asking", waits=True)
-CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, *(kind.contract() for kind in PURE.values())))
+STREAMING = contract("test.streaming", streams=True)
+KIN = (StartWorkflow(), StartWorkflows(), WaitWorkflows())
+BUILT_IN = (kind.contract() for kind in (*PURE.values(), *KIN))
+CATALOGUE = ListedCatalogue((WORK, HELD, ASKING, STREAMING, *BUILT_IN))
 
 _READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null"
 _NEWEST = "select * from workflow_step_runs where instance_id = $1 order by id desc limit 1"
@@ -153,6 +158,10 @@ class Flows:
         """Let it go on."""
         await self.answer(instance_id, ResumeAsked(), now)
 
+    async def obey(self, instance_id: int, now: datetime) -> None:
+        """Carry out what lies there for the run."""
+        await self.answer(instance_id, Delivered(), now)
+
     async def cancel(self, instance_id: int, now: datetime) -> None:
         """Cancel the run."""
         await self.answer(instance_id, CancelAsked(), now)
@@ -161,6 +170,12 @@ class Flows:
         """What came of a handler's result."""
         assert step.claim_token is not None
         return await self.answer(step.instance_id, Finished(step.id, step.claim_token, result), now, step=step.id)
+
+    async def load(self, instance_id: int) -> Snapshot:
+        """What a decision would look at now."""
+        async with self.database.transaction() as connection:
+            loaded = await Loader(Plans(), self.policy).load(Session(connection), [instance_id], NOW)
+        return loaded[instance_id]
 
     async def get(self, query: str, *given: Any) -> Any:
         """One value."""

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from korak.core.changes import Grant
-from korak.core.facts import HandlerResult, Raised
+from korak.core.facts import Raised
 from korak.errors import StepError
 from korak.model import JsonObject, StepRole
+from korak.steps.children import Awaiting, Collecting, Starting
 from korak.steps.contract import StepType
 from korak.steps.results import Complete, read_result
 from korak.steps.waits import Signal
@@ -27,14 +28,19 @@ class View:
     idempotency_key: str
     parked: JsonObject | None
     signal: Signal | None = None
+    now: datetime = field(default_factory=lambda: at(0))
+    timezone: str = "UTC"
     state: JsonObject = field(default_factory=dict)
 
     def output(self, node: str | None = None) -> JsonObject | None:
         return self.parked if node is None else None
 
 
-def run(grant: Grant) -> HandlerResult:
-    """What the handler of a granted step comes to: `resume` where a signal is stored with it, else `handle` (EX-5)."""
+def run(grant: Grant, *, is_raw: bool = False) -> Any:
+    """What the handler of a granted step comes to: `resume` where a signal is stored with it, else `handle` (EX-5).
+
+    With `is_raw` what it asks of other runs is given as it is.
+    """
     step = grant.step
     kind = registry().get(step.node_type, step.type_version)
     assert kind is not None
@@ -42,10 +48,11 @@ def run(grant: Grant) -> HandlerResult:
     config = grant.input if isinstance(grant.input, dict) else {}
     view = View(config, step.attempt, step.visit, step.idempotency_key, step.output, signal)
     try:
-        if step.role is not StepRole.STEP:
+        if step.role is StepRole.CANCEL:
             kind.cancel(view)
             return Complete()
-        return read_result(_call(kind, view))
+        returned = _call(kind, view)
+        return returned if is_raw and isinstance(returned, (Starting, Awaiting, Collecting)) else read_result(returned)
     except StepError as error:
         after = error.after if isinstance(error.after, datetime) else None
         return Raised(error.code, error.message, error.params, is_retryable=error.is_retryable, after=after)

@@ -41,6 +41,12 @@ RULES: Final[Mapping[str, str]] = {
     "attempts are numbered without a gap": """
         select instance_id, node_id, visit from workflow_step_runs where role = 'step'
         group by instance_id, node_id, visit having max(attempt) <> count(*)""",
+    "of a cancelled run nothing is left to be undone": """
+        select c.instance_id, c.node_id from workflow_compensations c join workflow_instances i on i.id = c.instance_id
+        where i.status = 'cancelled' and c.status in ('kept', 'undoing')""",
+    "nothing was undone twice": """
+        select instance_id, node_id, visit from workflow_step_runs where status = 'completed' and role = 'compensate'
+        group by instance_id, node_id, visit having count(*) > 1""",
     "every effect was taken once (12.5)": "select key from public.effects group by key having count(*) > 1",
     "every completed step has its effect": """
         select s.ulid from workflow_step_runs s

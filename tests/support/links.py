@@ -140,6 +140,18 @@ class Ship(StepType):
         return {"shipped": ctx.config["order"]}
 
 
+class Await(StepType):
+    """A handler that waits."""
+
+    key = "links.await"
+
+    def handle(self, ctx: Any) -> dict[str, Any]:
+        return {}
+
+    def resume(self, ctx: Any, signal: Any) -> dict[str, Any]:
+        return {}
+
+
 def make_closure(text: str) -> Any:
     """A function that only this process has."""
 

@@ -7,21 +7,44 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from korak.core.changes import Changes
-from korak.core.counters import AHEAD, PAGE, SMALL, Counters
+from korak.core.changes import Cascade, Changes, Leavings, Outward
+from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.past import TURNS, Line, Past
+from korak.core.rows import (
+    Artifact,
+    Child,
+    Compensation,
+    Delivery,
+    Event,
+    Failure,
+    Instance,
+    Scope,
+    StepRun,
+    Wait,
+    copy,
+)
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.plans import Plan
-from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus, WaitStatus
+from korak.model import (
+    CompensationStatus,
+    DeliveryKind,
+    InstanceStatus,
+    JsonObject,
+    ScopeStatus,
+    StepRole,
+    StepStatus,
+    WaitKind,
+    WaitStatus,
+)
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds, is_halted
+from korak.store.loading import get_holds, has_ended, is_halted
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
 from tests.support.rooms import Rooms
 
-Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope)
+Row = TypeVar("Row", Instance, StepRun, Wait, Delivery, Scope, Compensation)
 
 Fault = Callable[[], None]
 """Called before every statement; what it raises rolls the transaction back."""
@@ -53,6 +76,17 @@ class Emit:
     matched_at: datetime | None = None
 
 
+@dataclass(frozen=True)
+class Depending:
+    """A row of workflow_dependencies."""
+
+    wait_id: int
+    instance_id: int
+    step_run_id: int
+    awaited_id: int
+    is_needed: bool
+
+
 @dataclass(eq=False)
 class Family:
     """An instance and all that hangs on it. Rows are replaced, never changed, so that a copy is cheap."""
@@ -61,9 +95,13 @@ class Family:
     steps: dict[int, StepRun] = field(default_factory=dict)
     waits: dict[int, Wait] = field(default_factory=dict)
     scopes: dict[int, Scope] = field(default_factory=dict)
+    compensations: dict[int, Compensation] = field(default_factory=dict)
     signals: dict[int, Delivery] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    chunks: dict[str, list[str]] = field(default_factory=dict)
+    """What visits have streamed, by their execution ids."""
     stamps: dict[int, datetime] = field(default_factory=dict)
     """When each delivery was last sent on."""
 
@@ -74,9 +112,12 @@ class Family:
             dict(self.steps),
             dict(self.waits),
             dict(self.scopes),
+            dict(self.compensations),
             dict(self.signals),
             list(self.events),
             list(self.failures),
+            dict(self.artifacts),
+            dict(self.chunks),
             dict(self.stamps),
         )
 
@@ -92,7 +133,10 @@ class Family:
 
 
 class Memory:
-    """Every instance's family by id, the kept events, and the plans by version."""
+    """Every instance's family by id, the kept events, and the plans by version.
+
+    `cascades` and `dependencies` are rows that wakers look at; `keys` are those of starts.
+    """
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.families: dict[int, Family] = {}
@@ -102,6 +146,9 @@ class Memory:
         self.policy = policy or Policy()
         self.last_id = 0
         self.last_signal = 0
+        self.cascades: list[Cascade] = []
+        self.dependencies: list[Depending] = []
+        self.keys: set[str] = set()
         self.rooms = Rooms()
 
     def find(self, step_id: int) -> Family | None:
@@ -110,7 +157,7 @@ class Memory:
 
     # loading
 
-    def load(self, instance_id: int, closed: Sequence[int] = ()) -> Snapshot:
+    def load(self, instance_id: int, closed: Sequence[int] = (), *, is_backward: bool = False) -> Snapshot:
         """What a decision may look at, in rows of its own."""
         family = self.families[instance_id]
         instance = copy(family.instance)
@@ -126,8 +173,10 @@ class Memory:
         snapshot.failed = _find_failed(family)
         snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
         snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
+        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
         snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
+        snapshot.past = read_past(family) if is_backward else None
         return snapshot
 
     def _read(self, family: Family, row: Delivery) -> Delivery:
@@ -170,7 +219,47 @@ class Memory:
         fault()
         self.families[instance_id] = family
         self.owners.update(dict.fromkeys((step.id for step in changes.new_steps), instance_id))
+        closed = {wait.id for wait in changes.waits if wait.status in (WaitStatus.FIRED, WaitStatus.CANCELLED)}
+        self.dependencies = [row for row in self.dependencies if row.wait_id not in closed]
+        if changes.outward is not None:
+            self._reach(changes, changes.outward)
         return True
+
+    def _reach(self, changes: Changes, outward: Outward) -> None:
+        """The statements of `reaching.write`, in their order."""
+        for child in outward.children:
+            assert isinstance(child.instance, Child), "a child is inserted as one"
+            assert self.apply(child), "a child is new"
+            assert child.instance.idempotency_digest not in self.keys, "widem_unique"
+            self.keys.add(child.instance.idempotency_digest or "")
+        for command in outward.commands:
+            family = self.find_ulid(command.ulid)
+            row = Delivery(0, family.instance.id, "*", command.kind, command.source_id, command.created_at)
+            row.sender = command.sender
+            self.send(family, row)
+        self.cascades.extend(outward.cascades)
+        for each in outward.dependencies:
+            awaited = self.find_ulid(each.ulid).instance.id
+            place = (each.wait.id, each.wait.instance_id, each.wait.step_run_id)
+            self.dependencies.append(Depending(*place, awaited, each.is_needed))
+        if outward.end is not None:
+            self._tell_end(changes, outward.end)
+
+    def _tell_end(self, changes: Changes, end: JsonObject) -> None:
+        instance = changes.instance
+        for family in self.families.values():
+            for wait in family.open_waits:
+                if wait.kind is WaitKind.CHILD and wait.event_key == instance.ulid:
+                    source = f"{instance.ulid}:{end['seq']}"
+                    row = Delivery(0, family.instance.id, "*", DeliveryKind.CHILD, source, instance.updated_at)
+                    row.name, row.payload = instance.ulid, end
+                    row.step_run_id, row.wait_id = wait.step_run_id, wait.id
+                    self.send(family, row)
+
+    def find_ulid(self, ulid: str) -> Family:
+        """The family of that ULID."""
+        [family] = [family for family in self.families.values() if family.instance.ulid == ulid]
+        return family
 
     def _write(self, family: Family, changes: Changes, fault: Fault) -> None:
         """The statements of `applying.apply`, in its order."""
@@ -185,7 +274,9 @@ class Memory:
         for step in changes.steps:
             if not is_closed_here(changes, step):
                 family.steps[step.id] = _changed(family.steps[step.id], step, columns, DOCUMENTS)
+        _write_rewind(family, changes, fault)
         _write_scopes(family, changes, fault)
+        _write_compensations(family, changes, fault)
         fault()
         columns = get_statement("waits_change").groups["wait"].columns
         for wait in changes.waits:
@@ -195,6 +286,8 @@ class Memory:
             family.waits[wait.id] = _inserted(wait, "waits_open", "wait")
         self._write_signals(family, changes, fault)
         family.failures.extend(changes.failures)
+        if changes.leavings is not None:
+            _write_left(family, changes.leavings, fault)
 
     def _write_signals(self, family: Family, changes: Changes, fault: Fault) -> None:
         fault()
@@ -274,9 +367,7 @@ def _find_failed(family: Family) -> StepRun | None:
     failed = [
         step
         for step in family.steps.values()
-        if (step.status, step.outcome, step.role) == (StepStatus.FAILED, None, StepRole.STEP)
-        and step.node_id == family.instance.failed_node_id
-        and step.scope_id is None
+        if has_ended(family.instance, step) and step.node_id == family.instance.failed_node_id
     ]
     return copy(max(failed, key=lambda step: (step.visit, step.attempt))) if failed else None
 
@@ -309,7 +400,7 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
             counters = Counters.from_json(step.counters)
             if counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each":
                 whole.add(step.id)
-            room[step.id] = (counters.next_index, AHEAD if step.ready_at is None else PAGE)
+            room[step.id] = (counters.next_index, counters.room if step.ready_at is None else PAGE)
     for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):
         index, left = room.get(scope.step_run_id, (0, 0))
         is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index
@@ -318,6 +409,31 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
         is_halted_here = scope.id in snapshot.halted and scope.status in (ScopeStatus.FAILED, ScopeStatus.CANCELLED)
         if is_next or is_halted_here or scope.status is ScopeStatus.RUNNING or scope.step_run_id in whole:
             yield scope
+
+
+def _write_rewind(family: Family, changes: Changes, fault: Fault) -> None:
+    if changes.undone is None:
+        return
+    fault()
+    for step_id in changes.undone:
+        twin = family.steps[step_id] = copy(family.steps[step_id])
+        twin.undone_at = changes.instance.updated_at
+    family.instance.result = changes.instance.result
+
+
+def read_past(family: Family) -> Past:
+    """What `past_load` and `visits_count` read."""
+    lines: list[Line] = []
+    for event in family.events:
+        step = None if event.step_run_id is None else family.steps[event.step_run_id]
+        is_outermost = step is None or (step.scope_id is None and step.role is StepRole.STEP)
+        if event.type in TURNS and is_outermost:
+            lines.append(Line(event.seq, event.type, event.data or {}, None if step is None else copy(step)))
+    visits: dict[str, int] = {}
+    for step in family.steps.values():
+        if step.role is StepRole.STEP:
+            visits[step.node_id] = max(step.visit, visits.get(step.node_id, 0))
+    return Past(tuple(lines), visits)
 
 
 def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
@@ -341,6 +457,15 @@ def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
             family.scopes[twin.id] = twin
 
 
+def _write_left(family: Family, left: Leavings, fault: Fault) -> None:
+    """The statements of `applying._write_left`, in their order."""
+    fault()
+    family.artifacts.update({artifact.key: artifact for artifact in left.artifacts})
+    fault()
+    for execution in left.closed_chunks:
+        family.chunks.pop(execution, None)
+
+
 def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:
     for scope in [scope for scope in family.scopes.values() if scope.step_run_id in adopted]:
         twin = copy(scope)
@@ -351,12 +476,34 @@ def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:
         family.scopes[twin.id] = twin
 
 
+def _read_compensations(family: Family) -> dict[int, Compensation]:
+    """The newest that is kept, without what it holds, and whole the one that runs."""
+    found: dict[int, Compensation] = {}
+    kept = [row for row in family.compensations.values() if row.status is CompensationStatus.KEPT]
+    for row in sorted(kept, key=lambda row: row.seq)[-1:]:
+        found[row.seq] = copy(row)
+        found[row.seq].input = found[row.seq].state = found[row.seq].error = None
+    undoing = [row for row in family.compensations.values() if row.status is CompensationStatus.UNDOING]
+    return found | {row.seq: copy(row) for row in undoing}
+
+
+def _write_compensations(family: Family, changes: Changes, fault: Fault) -> None:
+    fault()
+    for row in changes.new_compensations:
+        assert row.seq not in family.compensations, "wcomp_seq_unique"
+        family.compensations[row.seq] = _inserted(row, "compensations_keep", "compensation")
+    fault()
+    columns = get_statement("compensations_change").groups["compensation"].columns
+    for row in changes.compensations:
+        family.compensations[row.seq] = _changed(family.compensations[row.seq], row, columns, ())
+
+
 def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, str], JsonObject]:
     ended: dict[tuple[int | None, str], JsonObject] = {}
     live: set[int | None] = {None, *snapshot.halted.keys() & snapshot.scopes.keys()}
     live |= {scope.id for scope in snapshot.scopes.values() if scope.status is ScopeStatus.RUNNING}
     for step in sorted(family.steps.values(), key=lambda step: (step.visit, step.attempt)):
-        if step.role is not StepRole.STEP or step.scope_id not in live:
+        if step.role is not StepRole.STEP or step.scope_id not in live or step.undone_at is not None:
             continue
         if step.status is StepStatus.COMPLETED:
             ended[(step.scope_id, step.node_id)] = {"output": step.output, "outcome": step.outcome, "error": None}

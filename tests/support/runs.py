@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from korak.core.changes import Changes, Grant
 from korak.core.decide import decide
-from korak.core.facts import Claimed, Delivered, Fact, Finished, HandedBack, HandlerResult, Lost, Started
+from korak.core.facts import BACKWARD, Claimed, Delivered, Fact, Finished, HandedBack, HandlerResult, Lost, Started
 from korak.core.opening import Opening, Owner, Version, open_instance
 from korak.core.rows import Delivery, Event, Instance, StepRun, Wait
 from korak.core.snapshot import Claimant, Policy, Snapshot
@@ -100,7 +100,7 @@ class Run:
 
     def tell(self, fact: Fact, closed: tuple[int, ...] = ()) -> Changes:
         """Decide and write; the snapshot must come out of it as it went in, and the same must follow from it again."""
-        snapshot = self.memory.load(self.instance.id, closed)
+        snapshot = self.memory.load(self.instance.id, closed, is_backward=isinstance(fact, BACKWARD))
         return self.write(self.decide(snapshot, fact))
 
     def decide(self, snapshot: Snapshot, fact: Fact) -> Changes:
@@ -205,7 +205,7 @@ def describe(changes: Changes) -> Any:
     """All that a decision comes to, to be compared."""
     rows: list[Any] = [changes.instance, *changes.steps, *changes.new_steps, *changes.waits, *changes.new_waits]
     rows += [*changes.deliveries, *changes.new_deliveries, *changes.events, *changes.failures]
-    rows += [*changes.scopes, *changes.new_scopes]
+    rows += [*changes.scopes, *changes.new_scopes, *changes.compensations, *changes.new_compensations]
     told = [(grant.step.id, grant.input) for grant in changes.claimed], [step.id for step in changes.ready]
     return deepcopy(([vars(row) for row in rows], told, changes.transitions, changes.dropped))
 
@@ -214,6 +214,7 @@ def dump(snapshot: Snapshot) -> Any:
     """All that a snapshot holds, to be compared."""
     rows: list[Any] = [snapshot.instance, *snapshot.steps.values(), *snapshot.waits.values(), *snapshot.deliveries]
     rows += [*snapshot.scopes.values(), *snapshot.halted.values(), *snapshot.cancelled.values()]
+    rows += [*snapshot.compensations.values()]
     rows += [snapshot.failed] if snapshot.failed else []
     return deepcopy(([vars(row) for row in rows], list(snapshot.steps), list(snapshot.waits), snapshot.ended))
 

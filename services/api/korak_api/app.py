@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final, cast
 
 import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Send
 
 from korak.errors import Invalid, NotAnswered, NotFound
 from korak.owners.context import within
@@ -19,7 +21,7 @@ from korak.owners.roles import require
 from korak.owners.scopes import APPLICATION
 from korak.owners.tokens import Credential
 from korak.serving import get_routes
-from korak_api import idempotency, openapi, problems
+from korak_api import addressing, idempotency, openapi, problems
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import read_query, refuse
 from korak_api.requests import check_body, read_json
@@ -109,13 +111,16 @@ class Entrance:
         try:
             call = await self._open(request, operation)
             with within(call.reach.owner):
-                return _respond(await self._answer(call, operation))
+                answer = await self._answer(call, operation)
+            if answer.stream is not None and request.method == "HEAD":
+                return Response(media_type=Streaming.media_type)
+            return _respond(answer)
         except Exception as error:
             return problems.answer(error)
 
     async def _answer(self, call: Call, operation: Operation) -> Answer:
         if not operation.is_kept:
-            return await operation.handler(call)
+            return await addressing.answer(call, operation)
         return await idempotency.answer(call, operation)
 
     async def _open(self, request: Request, operation: Operation) -> Call:
@@ -167,7 +172,20 @@ def _check_names(request: Request) -> None:
             raise NotFound("route_not_found", path=request.url.path[:200])
 
 
+class Streaming(StreamingResponse):
+    """Server-sent events. Whatever ends the connection ends what makes them."""
+
+    media_type = "text/event-stream"
+
+    async def stream_response(self, send: Send) -> None:
+        """Send what comes."""
+        async with aclosing(cast("AsyncGenerator[bytes, None]", self.body_iterator)):
+            await super().stream_response(send)
+
+
 def _respond(answer: Answer) -> Response:
+    if answer.stream is not None:
+        return Streaming(answer.stream, answer.status, {"cache-control": "no-store", "x-accel-buffering": "no"})
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     return Response(orjson.dumps(answer.body), answer.status, {"content-type": JSON, **answer.headers})

@@ -1,25 +1,30 @@
-"""The routes that command instances: cancel, pause, resume, retry."""
+"""The routes that command instances: cancel, pause, resume, retry, rewind."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ulid import ULID
 
-from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAsked
+from korak.core.changes import Changes
+from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAsked, RewindAsked
 from korak.errors import Conflict, Unavailable
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
-from korak.store import signals
+from korak.store import addresses, signals
 from korak.store.instances import View
 from korak.store.signals import Sending
 from korak_api.asking import get_view
+from korak_api.copies import PLACE
 from korak_api.instances import find
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.standing import show_instance, view_changes
+from korak_api.undoing import may_cancel
 
 REASON: Final = Body({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}})
 RETRY: Final = Body({}, unserved=frozenset({"input"}))
+REWIND: Final = Body({"to": PLACE}, required=("to",))
 NOTHING: Final = Body({})
 
 
@@ -45,22 +50,56 @@ async def retry(call: Call) -> Answer:
     return await _command(call, RetryAsked(call.actor), None)
 
 
+async def rewind(call: Call) -> Answer:
+    """POST /v1/instances/{ulid}/rewind."""
+    return await _command(call, RewindAsked(str(call.body["to"]), call.actor), None)
+
+
 async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: JsonObject | None = None) -> Answer:
     """Answer a command under the lock; where somebody holds the instance, leave a row that the holder obeys."""
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
-    changes = await call.resources.commander.answer(view.instance.id, fact)
+    try:
+        changes = await call.resources.commander.answer(view.instance.id, fact)
+    except Conflict as refused:
+        raise await _name(call, view, refused) from None
     if changes is None:
         view = await _leave(call, view, kind, payload)
     elif not changes.is_empty:
-        view = view_changes(changes, view.version)
+        view = await _view(call, changes, view)
     return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
+
+
+def _update(view: View, after: View) -> View:
+    """What a decision has changed, over what it doesn't load."""
+    before = view.instance
+    instance = replace(after.instance, business_id=before.business_id, run_number=before.run_number)
+    after = replace(after, instance=instance, parent=view.parent, root=view.root, version_label=view.version_label)
+    return replace(after, artifacts=view.artifacts, artifacts_count=view.artifacts_count)
+
+
+async def _name(call: Call, view: View, refused: Conflict) -> Conflict:
+    """Name the run that has the id of one that is to be open again: the index that refused it doesn't."""
+    if refused.code != "id_in_use" or view.instance.business_id is None:
+        return refused
+    business_id = view.instance.business_id
+    async with call.resources.database.acquire() as connection:
+        ulid = await addresses.find_open(connection, call.owner_scope, view.definition, business_id)
+    return Conflict("id_in_use", id=business_id, instance=ulid)
+
+
+async def _view(call: Call, changes: Changes, view: View) -> View:
+    """The instance after a command; it is read anew only where the changes don't have all that is shown of it."""
+    if changes.after.plan.cleans_up:
+        async with call.resources.database.acquire() as connection:
+            return await find(call, connection)
+    return _update(view, view_changes(changes, view.version))
 
 
 async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: JsonObject | None) -> View:
     if kind is None:
         raise Unavailable(what="The instance")
-    if view.instance.is_ended:
+    if view.instance.is_ended and not (kind is DeliveryKind.CANCEL and may_cancel(view)):
         raise Conflict(_REFUSALS[kind], status=str(view.instance.status))
     source_id = call.seed or str(ULID.from_datetime(call.now))
     sending = Sending(view.instance.id, view.instance.owner_scope, kind, source_id, None, payload, call.actor)
@@ -94,8 +133,9 @@ def _operate(verb: str, handler: Handler, summary: str, body: Body) -> Operation
 
 
 OPERATIONS: Final = (
-    _operate("cancel", cancel, "End an instance; steps that had begun clean up.", REASON),
+    _operate("cancel", cancel, "End an instance; steps that had begun clean up, what has completed is undone.", REASON),
     _operate("pause", pause, "Begin no further step, and stop its clocks.", NOTHING),
     _operate("resume", resume, "Let a paused instance go on.", NOTHING),
+    _operate("rewind", rewind, "Go back to where the instance stood behind a completed step.", REWIND),
     _operate("retry", retry, "Try the step again that failed the instance.", RETRY),
 )

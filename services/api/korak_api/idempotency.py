@@ -11,11 +11,12 @@ from korak.errors import Conflict, Invalid
 from korak.graphs.hygiene import canonical
 from korak.loop import wait
 from korak.model import Json
+from korak.starting import get_digest
 from korak.store import answers
 from korak.store.answers import Claim, Kept
+from korak_api import addressing
 from korak_api.operations import Answer, Call, Operation
 from korak_api.requests import read_header
-from korak_api.starting import get_digest
 
 MAX_KEY: Final = 191
 LOST: Final = timedelta(seconds=60)
@@ -41,7 +42,7 @@ async def answer(call: Call, operation: Operation) -> Answer:
     """
     given = read_header("Idempotency-Key", call.headers.get("idempotency-key"), MAX_KEY)
     if given is None:
-        return await operation.handler(call)
+        return await addressing.answer(call, operation)
     key = _get_key(call, operation, given)
     deadline = call.resources.clock.monotonic() + PATIENCE
     while not await _claim(call, key):
@@ -79,7 +80,7 @@ async def _find(call: Call, key: _Key) -> Kept | None:
 async def _run(call: Call, operation: Operation, key: _Key) -> Answer:
     database = call.resources.database
     try:
-        answer = await operation.handler(call)
+        answer = await addressing.answer(call, operation)
     except Exception:
         async with database.acquire() as connection:
             await answers.release(connection, key.owner_scope, key.digest)

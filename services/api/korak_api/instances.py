@@ -10,7 +10,8 @@ from korak.model import InstanceStatus
 from korak.owners.roles import Verb
 from korak.store import instances
 from korak.store.branches import list_branches
-from korak.store.database import Connection
+from korak.store.database import Connection, Session
+from korak.store.heartbeats import get_beats
 from korak.store.instances import PAUSED, Filter, View
 from korak_api.asking import add_plans, get_view
 from korak_api.operations import Answer, Call, Operation
@@ -23,6 +24,7 @@ TIMES = ("created", "updated", "ended")
 FILTERS = (
     Parameter("status", "Only these.", is_list=True, choices=(*InstanceStatus, PAUSED)),
     Parameter("definition", "Only of these definitions, by key.", is_list=True),
+    Parameter("id", "Only runs under these ids of the caller's own.", is_list=True),
     Parameter("label", "Only with all of these labels.", is_list=True),
     *(
         Parameter(f"{name}_{side}", f"Only {name} {'at that time or later' if side == 'after' else 'earlier'}.", "time")
@@ -41,6 +43,7 @@ async def list_instances(call: Call) -> Answer:
         owner_scope=call.scope_or_all,
         statuses=query.get("status", ()),
         definitions=query.get("definition", ()),
+        business_ids=query.get("id", ()),
         labels=query.get("label", ()),
         times=[
             (f"{name}_at", side == "after", query[f"{name}_{side}"])
@@ -77,7 +80,11 @@ async def list_steps(call: Call) -> Answer:
         after = page.after[0] if page.after else None
         rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
         branches = await list_branches(connection, rows)
-    items = [show_step(row, branch=branches.get(row.scope_id or 0), sees_failures=call.sees_failures) for row in rows]
+        beats = await get_beats(connection, rows)
+    items = [
+        show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=call.sees_failures)
+        for row in rows
+    ]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
 
 
@@ -88,7 +95,9 @@ async def list_events(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
         rows = await instances.list_events(connection, view.instance.id, after=after, limit=page.asked)
-    return Answer(make_page(page, rows, [show_event(row) for row in rows], lambda row: (row["seq"],)))
+        plans = await call.resources.plans.get(Session(connection), [view.instance.version_id])
+    [plan] = plans.values()
+    return Answer(make_page(page, rows, [show_event(row, plan) for row in rows], lambda row: (row["seq"],)))
 
 
 async def list_waits(call: Call) -> Answer:

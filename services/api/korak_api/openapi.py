@@ -30,6 +30,9 @@ TITLES: Final = {
     429: "A limit on starts holds.",
     503: "Nobody is there to answer now.",
 }
+KINDS: Final = {"Stream": "text/event-stream"}
+"""What an answer is, where it isn't JSON."""
+
 IDEMPOTENCY_KEY: Final = "Kept for 24 hours: a repeat gets the first answer."
 
 
@@ -104,9 +107,10 @@ def _list_responses(operation: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in operation.statuses:
         found[str(status)] = {"description": TITLES[status]}
-        if operation.answer is not None:
-            schema = {"$ref": f"#/components/schemas/{operation.answer}"}
-            found[str(status)]["content"] = {"application/json": {"schema": schema}}
+        name = operation.others.get(status, operation.answer)
+        if name is not None:
+            schema = {"$ref": f"#/components/schemas/{name}"}
+            found[str(status)]["content"] = {KINDS.get(name, "application/json"): {"schema": schema}}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for status in sorted({*operation.problems, *_get_common(operation)}):
         found[str(status)] = {"description": TITLES[status], "content": problem}

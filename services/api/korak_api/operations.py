@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -30,6 +30,8 @@ class Call:
     now: datetime
     seed: str | None = None
     """The same for every repeat under one Idempotency-Key: what a call makes up is made from it."""
+    address: tuple[str, str] | None = None
+    """The definition's key and the caller's own id, where the instance is named by these."""
 
     @property
     def owner_scope(self) -> str:
@@ -64,6 +66,8 @@ class Answer:
     body: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncIterator[bytes] | None = None
+    """Server-sent events in place of a body."""
     kept: Any = None
     """What is kept of the body for a repeat, where that isn't all of it."""
 
@@ -116,3 +120,5 @@ class Operation:
     """Whether the answer is kept for a repeat under the same Idempotency-Key."""
     translate: Callable[[Mapping[str, str], Json], Json] | None = None
     """Makes the body of this route from another form that it may come in."""
+    others: Mapping[int, str] = field(default_factory=dict)
+    """The schemas of statuses whose answer is another thing."""

@@ -7,9 +7,12 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from korak.core.rows import StepRun
+from korak.core.states import WROTE, list_written
 from korak.errors import MESSAGES, render
-from korak.model import APP_WIDE, JsonObject, StepStatus
+from korak.graphs.plans import Plan
+from korak.model import APP_WIDE, EventType, JsonObject, StepStatus
 from korak.owners.tokens import Token
+from korak.steps import artifacts
 from korak.store.definitions import Definition
 from korak.store.versions import Version
 
@@ -42,8 +45,10 @@ def show_message(code: str, message: str | None, params: Mapping[str, Any] | Non
     return message or render(code, params)
 
 
-def show_step(step: StepRun, *, branch: str | None = None, sees_failures: bool) -> Shown:
-    """One attempt. `id` is the attempt's own, `execution` is the same for all attempts of a visit."""
+def show_step(
+    step: StepRun, *, branch: str | None = None, beat: JsonObject | None = None, sees_failures: bool
+) -> Shown:
+    """One attempt, with its last heartbeat. `id` is its own, `execution` is the same for all attempts of a visit."""
     return {
         "id": step.ulid,
         "execution": step.execution_id,
@@ -52,6 +57,7 @@ def show_step(step: StepRun, *, branch: str | None = None, sees_failures: bool) 
         "type_version": step.type_version,
         "branch": branch,
         "role": step.role,
+        "order": step.hook_order,
         "visit": step.visit,
         "attempt": step.attempt,
         "retry": _show_retry(step),
@@ -61,12 +67,15 @@ def show_step(step: StepRun, *, branch: str | None = None, sees_failures: bool) 
         "input": step.input,
         "output": step.output,
         "error": _show_error(step, sees_failures=sees_failures),
+        "progress": None if beat is None else beat.get("progress"),
+        "heartbeat_at": None if beat is None else beat.get("at"),
         "idempotency_key": step.idempotency_key,
         "queue": step.queue,
         "created_at": show_time(step.created_at),
         "started_at": show_time(step.started_at),
         "finished_at": show_time(step.finished_at),
         "scheduled_for": show_time(step.scheduled_for),
+        "undone_at": show_time(step.undone_at),
     }
 
 
@@ -93,9 +102,11 @@ def _show_error(step: StepRun, *, sees_failures: bool) -> Shown | None:
     }
 
 
-def show_event(row: Mapping[str, Any]) -> Shown:
-    """One line of history."""
+def show_event(row: Mapping[str, Any], plan: Plan | None) -> Shown:
+    """One line of history. That of a completed step tells which keys of the state it wrote, and with what."""
     data = {name: value for name, value in (row["data"] or {}).items() if name not in INSIDE}
+    if row["type"] == EventType.STEP_COMPLETED and plan is not None:
+        data[WROTE] = list_written(plan.nodes.get(row["node_id"]), row["output"], data)
     return {
         "seq": row["seq"],
         "type": row["type"],
@@ -103,6 +114,36 @@ def show_event(row: Mapping[str, Any]) -> Shown:
         "step": row["step"],
         "data": data,
         "at": show_time(row["created_at"]),
+    }
+
+
+def show_chunk(row: Mapping[str, Any]) -> Shown:
+    """One chunk of a step that streams."""
+    return {
+        "execution": row["execution_id"],
+        "node": row["node_id"],
+        "visit": row["visit"],
+        "attempt": row["attempt"],
+        "index": row["index"],
+        "content": row["content"],
+        "at": show_time(row["created_at"]),
+    }
+
+
+def show_artifact(row: Mapping[str, Any]) -> Shown:
+    """One artifact; `content` is null where it wasn't asked for. One from outside belongs to no node."""
+    content = row["content"]
+    return {
+        "key": row["key"],
+        "kind": row["kind"],
+        "size": row["size"],
+        "metadata": row["metadata"],
+        "node": row["node_id"],
+        "visit": row["visit"],
+        "execution": row["execution_id"],
+        "created_at": show_time(row["created_at"]),
+        "updated_at": show_time(row["updated_at"]),
+        "content": None if content is None else artifacts.show(row["kind"], content),
     }
 
 

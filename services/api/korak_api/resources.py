@@ -13,9 +13,12 @@ from korak.graphs.document import GraphLimits
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.service import Health
+from korak.starting import Opener
 from korak.store.database import Database
 from korak.store.plans import Plans
 from korak_api.credentials import Credentials
+from korak_api.feeds import Feeds
+from korak_api.importer import Importer
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -47,9 +50,12 @@ class Resources:
     health: Health
     credentials: Credentials
     starts: Starts
+    opener: Opener
+    importer: Importer
     commander: Commander
     matcher: Matcher
     waiter: Waiter
+    feeds: Feeds
 
 
 def get_graph_limits(settings: Settings) -> GraphLimits:

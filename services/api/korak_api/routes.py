@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import commands, definitions, general, holding, instances, signals, starts, tokens
+from korak_api import (
+    commands,
+    copies,
+    definitions,
+    following,
+    general,
+    holding,
+    instances,
+    leavings,
+    signals,
+    starts,
+    tokens,
+)
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *definitions.OPERATIONS,
     *starts.OPERATIONS,
     *instances.OPERATIONS,
+    *leavings.OPERATIONS,
+    *following.OPERATIONS,
     *commands.OPERATIONS,
+    *copies.OPERATIONS,
     *signals.OPERATIONS,
     *holding.OPERATIONS,
     *tokens.OPERATIONS,

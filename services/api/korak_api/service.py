@@ -28,6 +28,8 @@ from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak_api.app import make_app
 from korak_api.credentials import Credentials
+from korak_api.feeds import Feeds
+from korak_api.importer import Importer
 from korak_api.resources import Ground, Resources, get_graph_limits
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
@@ -86,9 +88,12 @@ async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) ->
         health=ground.health,
         credentials=Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
+        opener=starts.opener,
+        importer=Importer(database, dispatcher),
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
+        feeds=Feeds(database, waiter, clock, plans),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from korak.model import (
+    ArtifactKind,
     ClosedReason,
     DefinitionStatus,
     EventType,
@@ -26,6 +27,7 @@ from korak.steps.builtin.wait import HUMANS
 ANY: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
 OBJECT: Final = {"type": "object"}
+OBJECTS: Final = {"type": "array", "items": OBJECT}
 COUNT: Final = {"type": "integer"}
 FLAG: Final = {"type": "boolean"}
 SECONDS: Final = {"type": "number"}
@@ -117,6 +119,11 @@ _FAILURE_OF_INSTANCE = _shape(
     code=TEXT, message=TEXT, node=_or_null(TEXT), category=_or_null(_one_of(*FailureCategory)), non_retryable=FLAG
 )
 
+_COMPENSATION = {
+    **_shape(kept=COUNT, pending=COUNT, completed=COUNT, failed=COUNT),
+    "description": "`kept` would run on a cancel, `pending` are to run now.",
+}
+
 _INSTANCE = _shape(
     id=ULID,
     business_id=_or_null(TEXT),
@@ -134,6 +141,7 @@ _INSTANCE = _shape(
     state=OBJECT,
     result=ANY,
     failure=_or_null(_FAILURE_OF_INSTANCE),
+    compensation=_or_null(_COMPENSATION),
     trigger=_shape(on=_one_of(*TriggerKind), key=_or_null(TEXT), payload=_or_null(OBJECT)),
     actor=_shape(mode=TEXT, user=_or_null(TEXT)),
     owner=_or_null(TEXT),
@@ -153,6 +161,7 @@ _INSTANCE = _shape(
     ),
     run=COUNT,
     definition_hash=TEXT,
+    artifacts=_shape(count=COUNT, keys={**NAMES, "description": "The first hundred."}),
     created_at=TIME,
     updated_at=TIME,
     started_at=_or_null(TIME),
@@ -169,6 +178,10 @@ _STEP = _shape(
     type_version=COUNT,
     branch=_or_null(TEXT),
     role=_one_of(*StepRole),
+    order={
+        **_or_null(COUNT),
+        "description": "Of a compensation: the `seq` of the event that it undoes. The highest runs first.",
+    },
     visit=COUNT,
     attempt=COUNT,
     retry=_or_null(_shape(of=ULID, after_attempt_id=ULID, after_attempt=COUNT, backoff_seconds=_or_null(SECONDS))),
@@ -180,12 +193,15 @@ _STEP = _shape(
     error=_or_null(
         _shape(code=TEXT, message=TEXT, retryable=_or_null(FLAG), category=_or_null(_one_of(*FailureCategory)))
     ),
+    progress=ANY,
+    heartbeat_at=_or_null(TIME),
     idempotency_key=TEXT,
     queue=TEXT,
     created_at=TIME,
     started_at=_or_null(TIME),
     finished_at=_or_null(TIME),
     scheduled_for=_or_null(TIME),
+    undone_at={**_or_null(TIME), "description": "When a rewind took it back."},
 )
 
 _EVENT = _shape(seq=COUNT, type=_one_of(*EventType), node=_or_null(TEXT), step=_or_null(ULID), data=OBJECT, at=TIME)
@@ -205,6 +221,21 @@ _WAIT = _shape(
     since=TIME,
     due_at=_or_null(TIME),
     fired_at=_or_null(TIME),
+)
+
+_CHUNK = _shape(execution=ULID, node=TEXT, visit=COUNT, attempt=COUNT, index=COUNT, content=TEXT, at=TIME)
+
+_ARTIFACT = _shape(
+    key=TEXT,
+    kind=_one_of(*ArtifactKind),
+    size=COUNT,
+    metadata=_or_null(OBJECT),
+    node=_or_null(TEXT),
+    visit=_or_null(COUNT),
+    execution=_or_null(ULID),
+    created_at=TIME,
+    updated_at=TIME,
+    content={"description": "As JSON; a string for text, base64 for bytes; null where it wasn't asked for."},
 )
 
 _FAILURE = _shape(
@@ -253,6 +284,19 @@ SHAPES: Final[dict[str, Any]] = {
     },
     "Instance": _INSTANCE,
     "InstancePage": _page("Instance"),
+    "Run": _shape(
+        format=TEXT,
+        exported_at=TIME,
+        definition=_shape(key=TEXT, number=COUNT, label=_or_null(TEXT), checksum=TEXT, contracts=TEXT, graph=OBJECT),
+        instance=OBJECT,
+        steps=OBJECTS,
+        scopes=OBJECTS,
+        waits=OBJECTS,
+        signals=OBJECTS,
+        events=OBJECTS,
+        failures=OBJECTS,
+        artifacts=OBJECTS,
+    ),
     "WaitingFor": _WAITING,
     "Step": _STEP,
     "StepPage": _page("Step"),
@@ -260,9 +304,20 @@ SHAPES: Final[dict[str, Any]] = {
     "EventPage": _page("Event"),
     "Wait": _WAIT,
     "WaitPage": _page("Wait"),
+    "Chunk": _CHUNK,
+    "ChunkPage": _page("Chunk"),
+    "Artifact": _ARTIFACT,
+    "ArtifactPage": _page("Artifact"),
+    "Stream": {"type": "string", "description": "Server-sent events, whose data is JSON."},
     "Failure": _FAILURE,
     "FailurePage": _page("Failure"),
-    "Delivery": _shape(delivered=FLAG, buffered=FLAG),
+    "Debounced": _shape(due_at=TIME),
+    "Delivery": {
+        "type": "object",
+        "description": "Where the signal may start a run, the run that it is in, and whether it was made.",
+        "properties": {"delivered": FLAG, "buffered": FLAG, "instance": ULID, "created": FLAG},
+        "required": ["delivered", "buffered"],
+    },
     "Emission": _shape(matched=COUNT, started={"type": "array", "items": ULID}, kept=FLAG),
     "Hold": _shape(
         kind=_one_of(*HoldKind),

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from ulid import ULID
 
-from korak.core.changes import Changes
 from korak.core.facts import Delivered
-from korak.errors import Conflict, Invalid, Issue, NotFound
-from korak.graphs.durations import compile_duration
-from korak.graphs.paths import Malformed
-from korak.model import ENDED, DeliveryKind, JsonObject
+from korak.emitting import MEMBERS, NAME, read_emit
+from korak.errors import Conflict, Invalid, NotFound
+from korak.model import ENDED, DeliveryKind
 from korak.owners.roles import Verb
 from korak.store import emits, instances, signals
 from korak.store.database import Session
-from korak.store.emits import Emit, Kept
+from korak.store.emits import Kept
 from korak.store.signals import Sending, Sent
+from korak_api import greeting
 from korak_api.cloudevents import read_event
+from korak_api.greeting import hand_out
 from korak_api.operations import Answer, Body, Call, Operation
-
-NAME: Final[JsonObject] = {"type": "string", "minLength": 1, "maxLength": 191}
-LONGEST: Final = timedelta(days=30)
-"""How long an event may be kept."""
 
 MISSED: Final = 20
 """How many instances whose steps were held are looked at right away; the waker looks at the others."""
 
-SIGNAL: Final = Body(
-    {"name": NAME, "payload": {"type": "object"}, "id": NAME}, ("name",), unserved=frozenset({"start"})
-)
+SIGNAL: Final = Body({"name": NAME, "payload": {"type": "object"}, "id": NAME, "start": greeting.START}, ("name",))
 EMIT: Final = Body(
-    {"name": NAME, "payload": {"type": "object"}, "id": NAME, "ttl": {"$ref": "#/$defs/duration"}},
+    {"name": NAME, **MEMBERS},
     ("name",),
     unserved=frozenset({"subject"}),
 )
@@ -41,6 +35,8 @@ EMIT: Final = Body(
 async def signal(call: Call) -> Answer:
     """POST /v1/instances/{ulid}/signal (WT-2)."""
     body, ulid = cast("dict[str, Any]", call.body), call.path["ulid"]
+    if "start" in body:
+        return await greeting.greet(call)
     async with call.resources.database.acquire() as connection:
         row = await instances.get_status(connection, call.owner_scope, ulid)
         if row is None:
@@ -69,32 +65,18 @@ async def _send(call: Call, sending: Sending) -> Sent:
     """Commit the signal, then hand it out under the lock; where that isn't had, its holder or the waker does."""
     async with call.resources.database.transaction() as connection:
         is_new = await signals.send(connection, sending, now=call.now)
-    changes = await call.resources.commander.answer(sending.instance_id, Delivered()) if is_new else None
-    async with call.resources.database.acquire() as connection:
-        sent = await signals.get(connection, sending.instance_id, sending.source_id) or Sent()
-    if sent.is_taken or sent.is_buffered:
-        return sent
-    return Sent(is_taken=_has_woken(changes), is_buffered=not _has_woken(changes))
-
-
-def _has_woken(changes: Changes | None) -> bool:
-    """Whether a step that waits for the signal was made ready, to take it in its claim."""
-    return changes is not None and bool(changes.ready)
+    return await hand_out(call, sending.instance_id, sending.source_id, is_new=is_new)
 
 
 async def emit(call: Call) -> Answer:
     """POST /v1/emit."""
     body = cast("dict[str, Any]", call.body)
     now, resources = call.now, call.resources
-    wanted = Emit(
-        owner_scope=call.owner_scope,
-        name=body["name"],
-        payload=body.get("payload", {}),
-        source_id=body.get("id") or call.seed or str(ULID.from_datetime(now)),
-        created_at=now,
-        expires_at=now + _get_ttl(call),
-        sender=call.actor,
-    )
+    source_id = call.seed or str(ULID.from_datetime(now))
+    ttl = resources.settings.events.ttl
+    given = {name: value for name, value in body.items() if name != "name"}
+    wanted = read_emit(given, body["name"], call.owner_scope, now, source_id=source_id, ttl=ttl)
+    wanted = replace(wanted, sender=call.actor)
     async with resources.database.transaction() as connection:
         kept = await emits.keep(Session(connection), wanted)
     matched = kept.matched if kept.matched_at is not None else await _match(call, kept)
@@ -109,24 +91,6 @@ async def _match(call: Call, kept: Kept) -> int:
     return kept.matched + match.matched
 
 
-def _get_ttl(call: Call) -> timedelta:
-    written = call.body.get("ttl")
-    if written is None:
-        return call.resources.settings.events.ttl
-    try:
-        ttl = compile_duration(written).after(call.now, "UTC") - call.now
-    except (Malformed, OverflowError) as error:
-        detail = error.message if isinstance(error, Malformed) else "it ends after all times"
-        raise _refuse_ttl(detail) from None
-    if not timedelta() <= ttl <= LONGEST:
-        raise _refuse_ttl(f"an event is kept for {LONGEST.days} days at most")
-    return ttl
-
-
-def _refuse_ttl(detail: str) -> Invalid:
-    return Invalid("invalid_request", issues=[Issue("invalid_duration", "/ttl", {"detail": detail})])
-
-
 OPERATIONS: Final = (
     Operation(
         "POST",
@@ -136,7 +100,7 @@ OPERATIONS: Final = (
         Verb.INSTANCES_SIGNAL,
         "Delivery",
         (202,),
-        (404, 409),
+        (404, 409, 429),
         SIGNAL,
         is_kept=True,
     ),

@@ -13,6 +13,7 @@ from korak.store.instances import PAUSED, View
 from korak.store.parking import Reason
 from korak_api.rendering import Shown, show_message, show_owner, show_time
 from korak_api.spending import show_budget
+from korak_api.undoing import may_cancel, may_retry, show_compensation
 
 
 def view_changes(changes: Changes, version: int) -> View:
@@ -36,7 +37,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
     instance = view.instance
     return {
         "id": instance.ulid,
-        "business_id": view.business_id,
+        "business_id": instance.business_id,
         "definition": view.definition,
         "version": view.version,
         "version_label": view.version_label,
@@ -51,6 +52,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "state": instance.state,
         "result": instance.result if instance.status is InstanceStatus.COMPLETED else None,
         "failure": _show_end(view, sees_failures=sees_failures),
+        "compensation": show_compensation(view),
         "trigger": {"on": instance.trigger_type, "key": instance.trigger_key, "payload": instance.trigger_payload},
         "actor": {"mode": instance.actor_mode, "user": instance.starter_id},
         "owner": show_owner(instance.owner_scope),
@@ -62,14 +64,15 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "depth": instance.depth,
         "steps_count": instance.steps_count,
         "budget": show_budget(view, ceilings),
-        "run": view.run,
+        "run": instance.run_number,
         "definition_hash": instance.definition_hash,
+        "artifacts": {"count": view.artifacts_count, "keys": list(view.artifacts)},
         "created_at": show_time(instance.created_at),
         "updated_at": show_time(instance.updated_at),
         "started_at": show_time(instance.started_at),
         "ended_at": show_time(instance.ended_at),
         "deadline_at": show_time(instance.deadline_at),
-        "actions": _show_actions(instance),
+        "actions": _show_actions(view),
     }
 
 
@@ -95,14 +98,14 @@ def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
     }
 
 
-def _show_actions(instance: Instance) -> Shown:
+def _show_actions(view: View) -> Shown:
+    instance = view.instance
     ended, paused = instance.is_ended, instance.paused_at is not None
-    can_retry = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
     return {
-        "cancel": "instance_not_cancellable" if ended else True,
+        "cancel": True if may_cancel(view) else "instance_not_cancellable",
         "pause": "instance_not_pausable" if ended or paused else True,
         "resume": True if paused and not ended else "instance_not_paused",
-        "retry": True if can_retry else "instance_not_retryable",
+        "retry": True if may_retry(view) else "instance_not_retryable",
         "signal": "instance_ended" if ended else True,
     }
 

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import ExitStack
-from typing import Any, cast
+from dataclasses import replace
+from typing import Final
 
 from ulid import ULID
 
 from korak.errors import Invalid, NotFound
-from korak.graphs.hygiene import canonical
-from korak.model import JsonObject, Priority
+from korak.model import JsonObject
 from korak.owners.roles import Verb
+from korak.starting import MEMBERS, Started, Wish, read_wish
+from korak_api import debouncing
 from korak_api.asking import get_view
 from korak_api.operations import Answer, Body, Call, Operation
 from korak_api.parameters import WAIT, refuse
 from korak_api.problems import StartRefused
 from korak_api.requests import read_header
+from korak_api.settling import settle
 from korak_api.standing import show_instance, view_changes
-from korak_api.starting import Started, Wish
 
-MAX_KEY = 191
+MAX_KEY: Final = 191
 """Characters of an Idempotency-Key."""
 
-PRIORITIES = tuple(priority.name.lower() for priority in Priority)
-
-START = Body(
-    {
-        "input": {"type": "object", "description": "What the trigger's `inputs` ask for."},
-        "labels": {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 191}, "maxItems": 20},
-        "priority": {"enum": list(PRIORITIES)},
-        "version": {
-            "type": ["integer", "string"],
-            "description": "Its number, or the checksum of its graph.",
-            "minimum": 1,
-            "maximum": 2**31 - 1,
-            "pattern": "^[0-9a-f]{64}$",
-        },
-        "execution_timeout": {"$ref": "#/$defs/duration"},
-    },
-    unserved=frozenset({"id", "on_open", "on_closed", "subject", "on_behalf_of", "run_timeout", "debounce"}),
+START: Final = Body(
+    {**MEMBERS, "debounce": debouncing.DEBOUNCE}, unserved=frozenset({"subject", "on_behalf_of", "run_timeout"})
 )
 
 
@@ -47,15 +33,22 @@ async def start(call: Call) -> Answer:
     """POST /v1/definitions/{key}/start."""
     wish = _get_wish(call)
     seconds = read_wait(call)
+    if "debounce" in call.body:
+        return await debouncing.debounce(call, wish, find=_answer)
     with ExitStack() as stack:
         watch = stack.enter_context(call.resources.waiter.watch(wish.ulid, is_new=True)) if seconds else None
-        started = await call.resources.starts.start(wish)
+        started = await settle(call, wish)
         _refuse(call, started)
         if seconds and not started.start.is_created:
             watch = stack.enter_context(call.resources.waiter.watch(started.start.ulid))
         if watch is not None:
             await watch.wait(seconds)
-    shown = await _show(call, started, is_stale=bool(seconds))
+    return await _answer(call, started, is_stale=bool(seconds))
+
+
+async def _answer(call: Call, started: Started, *, is_stale: bool = False) -> Answer:
+    _refuse(call, started)
+    shown = await _show(call, started, is_stale=is_stale)
     body: JsonObject = {"instance": shown, "created": started.start.is_created}
     if started.start.has_other_body:
         body["input_differs"] = True
@@ -72,21 +65,11 @@ def read_wait(call: Call) -> float:
 
 
 def _get_wish(call: Call) -> Wish:
-    body = cast("dict[str, Any]", call.body)
-    priority = body.get("priority")
-    return Wish(
-        ulid=str(ULID.from_datetime(call.now)),
-        owner=call.reach.owner,
-        key=call.path["key"],
-        version=body.get("version"),
-        input=body.get("input", {}),
-        fingerprint=hashlib.sha256(canonical(body)).hexdigest(),
-        labels=tuple(body.get("labels", ())),
-        priority=None if priority is None else int(Priority[priority.upper()]),
-        execution_timeout=body.get("execution_timeout"),
-        starter=call.credential.user,
-        trigger_key=read_header("Idempotency-Key", call.headers.get("idempotency-key"), MAX_KEY),
-    )
+    body = {name: value for name, value in call.body.items() if name != "debounce"}
+    ulid = str(ULID.from_datetime(call.now))
+    wish = read_wish(body, ulid=ulid, owner=call.reach.owner, key=call.path["key"], starter=call.credential.user)
+    given = read_header("Idempotency-Key", call.headers.get("idempotency-key"), MAX_KEY)
+    return replace(wish, trigger_key=given)
 
 
 def _refuse(call: Call, started: Started) -> None:
@@ -114,10 +97,11 @@ OPERATIONS = (
         "POST",
         "/v1/definitions/{key}/start",
         start,
-        "Start an instance. Under an Idempotency-Key that started one before, that one is answered.",
+        "Start an instance, or find the one that its Idempotency-Key or its id has; debounced, start it later.",
         Verb.INSTANCES_START,
         "Start",
-        statuses=(201, 200),
+        statuses=(201, 200, 202),
+        others={202: "Debounced"},
         problems=(404, 409, 429),
         body=START,
         query=(WAIT,),

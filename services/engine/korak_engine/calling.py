@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from korak.steps.contract import StepType
 from korak.steps.waits import Signal
+from korak_engine.streaming import stream, stream_blocking
 
 Method: TypeAlias = Literal["handle", "resume", "cancel"]
 
@@ -17,5 +18,9 @@ def call(kind: StepType, method: Method, ctx: Any, signal: Signal | None) -> obj
             return kind.cancel(ctx)
         case "resume" if signal is not None:
             return kind.resume(ctx, signal)
+        case _ if kind.streams and kind.runs_in != "async":
+            return stream_blocking(kind, ctx)
+        case _ if kind.streams:
+            return stream(kind, ctx)
         case _:
             return kind.handle(ctx)

@@ -182,6 +182,30 @@ class ProcessContext:
         """Whether nothing that is returned will count any more."""
         return bool(self._ask("cancelled"))
 
+    @property
+    def chunks(self) -> list[str]:
+        """The chunks that are stored for this visit so far."""
+        return list(self._stored)
+
+    def artifact(
+        self, key: str, content: Any, kind: str | None = None, metadata: JsonObject | None = None
+    ) -> JsonObject:
+        """Leave something under a name with the run; a reference to it. Raises `invalid_output`."""
+        return cast("JsonObject", self._ask("artifact", *wire.encode_artifact(key, content, kind, metadata)))
+
+    def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive, and how far it is."""
+        self._ask("heartbeat", wire.check("/progress", progress))
+
+    def store_chunk(self, text: object) -> None:
+        """Store the next chunk of the stream."""
+        self._ask("store_chunk", wire.check(f"/chunks/{len(self._stored)}", text))
+        self._stored.append(str(text))
+
+    @cached_property
+    def _stored(self) -> list[str]:
+        return cast("list[str]", self._ask("chunks"))
+
     def output(self, node: str | None = None) -> JsonObject | None:
         """The output of a node's newest ended visit; without a node what this visit parked with."""
         return cast("JsonObject | None", self._ask("output", node))

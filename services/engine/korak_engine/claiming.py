@@ -18,13 +18,12 @@ from korak.loop import Backoff, wait
 from korak.store.transacting import Ask, Skipped
 from korak_engine.desk import Desk
 from korak_engine.identity import Identity
+from korak_engine.lining import arrange
 from korak_engine.recording import find_granted
+from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 
 log: logging.Logger = logging.getLogger(__name__)
-
-PATIENCE = 5.0
-"""Seconds that a step which was passed over twice waits for its instance's lock."""
 
 
 @dataclass(eq=False, slots=True)
@@ -137,7 +136,9 @@ def get_rest(message: Message, count: int) -> Message:
 class Claimer:
     """One worker that claims."""
 
-    def __init__(self, desk: Desk, identity: Identity, slots: Slots, *, granted: Granted, limit: int) -> None:
+    def __init__(
+        self, desk: Desk, identity: Identity, slots: Slots, sights: Sights, *, granted: Granted, limit: int
+    ) -> None:
         self._hot = desk.hot
         self._transactor = desk.transactor
         self._dispatcher = desk.dispatcher
@@ -145,6 +146,7 @@ class Claimer:
         self._measure = desk.measure
         self._identity = identity
         self._slots = slots
+        self._sights = sights
         self._granted = granted
         self._limit = limit
 
@@ -171,17 +173,11 @@ class Claimer:
                 await delivery.ack()
 
     async def _claim(self, batch: Sequence[Nudge]) -> list[Nudge]:
-        """Claim what can be; the nudges that others kept us from, or whose instance had one in this batch already."""
+        """Claim what can be; the nudges that others kept us from."""
         found = await self._find(batch)
-        first: dict[int, Nudge] = {}
-        for nudge in found:
-            first.setdefault(nudge.instance_id, nudge)
-        left = [nudge for nudge in found if first[nudge.instance_id] is not nudge]
-        alone = [nudge for nudge in first.values() if nudge.skips >= 2]
-        together = [nudge for nudge in first.values() if nudge.skips < 2]
-        for part, patience in ((together, None), *(([nudge], PATIENCE) for nudge in alone)):
-            if part:
-                left += await self._answer(part, patience)
+        left: list[Nudge] = []
+        for part, patience in arrange(found, lambda nudge: nudge.instance_id):
+            left += await self._answer(part, patience)
         return left
 
     async def _find(self, batch: Sequence[Nudge]) -> list[Nudge]:
@@ -223,6 +219,7 @@ class Claimer:
                     done.append(_adopt(answer, nudge))
             self._close(nudge)
         for changes in done:
+            self._sights.see(changes.after)
             if changes.claimed:
                 self._granted(changes)
         await self._dispatcher.send(done)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -19,9 +19,12 @@ from korak.graphs.values import compile_value
 from korak.model import APP_WIDE, ActorMode, Json, JsonObject
 from korak.owners.authorizer import AuthorizationRequest, Authorizer
 from korak.owners.scopes import Owner
+from korak.steps.artifacts import Made, make
 from korak.steps.secrets import Secrets
 from korak.steps.waits import Signal
 from korak_engine.effects import Effects
+from korak_engine.keeping import Keeper
+from korak_engine.nesting import Nesting
 from korak_engine.work import Work
 
 T = TypeVar("T")
@@ -34,6 +37,8 @@ class Means:
     effects: Effects
     secrets: Secrets
     authorizer: Authorizer
+    keeper: Keeper = field(default_factory=Keeper)
+    nesting: Nesting | None = None
 
 
 class View:
@@ -103,7 +108,7 @@ class View:
 
     @cached_property
     def state(self) -> JsonObject:
-        """The public state."""
+        """The public state; in a compensation as it was after the step that it undoes."""
         return _copy_object(self._roots["state"])
 
     @cached_property
@@ -137,6 +142,23 @@ class View:
         """Whether nothing that is returned will count any more."""
         return self._work.is_cancelled or self._work.is_settled
 
+    @property
+    def chunks(self) -> list[str]:
+        """The chunks that are stored for this visit so far."""
+        leaving = self._work.leaving
+        return [] if leaving is None else list(leaving.chunks)
+
+    def artifact(
+        self, key: str, content: Any, kind: str | None = None, metadata: JsonObject | None = None
+    ) -> JsonObject:
+        """Leave something under a name with the run; a reference to it. Raises `invalid_output`."""
+        limit = self._means.keeper.limits.max_artifact_bytes
+        return self.keep(make(key, content, kind=kind, metadata=metadata, limit=limit, hidden=self._revealed))
+
+    def keep(self, made: Made) -> JsonObject:
+        """Leave an artifact that is checked."""
+        return self._means.keeper.keep(self._work, made)
+
     def output(self, node: str | None = None) -> JsonObject | None:
         """The output of a node's newest ended visit; without a node what this visit parked with."""
         if node is None:
@@ -167,6 +189,9 @@ class View:
     @cached_property
     def _roots(self) -> dict[str, Any]:
         snapshot, step = self._work.snapshot, self._work.step
+        undone = snapshot.compensations.get(step.hook_order or 0)
+        if undone is not None:
+            return {**get_roots(snapshot, snapshot.scopes, self.now), "state": undone.state or {}}
         return get_roots(snapshot, snapshot.scopes, self.now, scope_id=step.scope_id)
 
 
@@ -184,6 +209,14 @@ class AsyncContext(View):
     async def recall(self, name: str) -> Json:
         """What `once(name)` stored in this visit."""
         return await self._means.effects.recall(self._work, name)
+
+    async def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive, and how far it is."""
+        self._means.keeper.beat(self._work, progress, self._revealed)
+
+    async def store_chunk(self, text: object) -> None:
+        """Store the next chunk of the stream."""
+        await self._means.keeper.append(self._work, text, self._revealed)
 
 
 class ThreadContext(View):
@@ -213,6 +246,15 @@ class ThreadContext(View):
         """What `once(name)` stored in this visit."""
         return self._means.effects.recall_blocking(self._work, name)
 
+    def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive, and how far it is."""
+        self._means.keeper.beat(self._work, progress, self._revealed)
+
+    def store_chunk(self, text: object) -> None:
+        """Store the next chunk of the stream."""
+        stored = self._means.keeper.append(self._work, text, self._revealed)
+        asyncio.run_coroutine_threadsafe(stored, self._loop).result()
+
 
 def get_owner(work: Work) -> Owner:
     """Whose the instance is."""
@@ -221,8 +263,10 @@ def get_owner(work: Work) -> Owner:
 
 
 def get_node(work: Work) -> PlannedNode:
-    """The node that the step is a visit of."""
-    return work.snapshot.plan.nodes[work.step.node_id]
+    """The node that the step is a visit of, or the hook that it runs."""
+    node = work.snapshot.plan.find(work.step.node_id, work.step.role)
+    assert node is not None, "a claimed step has a node"
+    return node
 
 
 async def authorize(authorizer: Authorizer, work: Work, ability: str | None, arguments: tuple[Json, ...] = ()) -> None:

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from korak.clock import Clock
 from korak.config import Engine as EngineSettings
-from korak.core.changes import Changes, Grant
-from korak.core.facts import Finished, Freed, HandedBack, HandlerResult, Raised
+from korak.core.changes import Changes, Grant, spread
+from korak.core.facts import Depend, Finished, Freed, HandedBack, HandlerResult, Raised, Spawn
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
 from korak.metrics import Metrics, get_code_label
@@ -21,6 +21,7 @@ from korak_engine.claiming import Inbox
 from korak_engine.handlers import Handlers
 from korak_engine.identity import Identity
 from korak_engine.recording import Result, Results
+from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 from korak_engine.work import Work
 
@@ -50,6 +51,7 @@ class Engine:
         self.slots = Slots(settings.concurrency)
         self.inbox = Inbox(self.slots)
         self.results = Results(settings.batch)
+        self.sights = Sights()
         self.is_draining = False
         self.is_worn_out = asyncio.Event()
         self.freed: asyncio.Queue[tuple[int, Freed]] = asyncio.Queue()
@@ -83,6 +85,7 @@ class Engine:
         work = Work(granted.step, granted.input, snapshot, version, in_a_row=in_a_row)
         work.held_since = self._clock.monotonic()
         self.slots.put(work)
+        self.sights.hold(snapshot)
         work.task = asyncio.create_task(self._run(work))
 
     async def _run(self, work: Work) -> None:
@@ -98,12 +101,13 @@ class Engine:
         work.is_settled = True
         step = work.step
         claimant = self.identity.get_claimant() if self._may_go_on(work) else None
-        self.results.put(Result(work, Finished(step.id, step.claim_token or "", result, claimant)))
+        left = None if work.leaving is None else work.list_left(result)
+        self.results.put(Result(work, Finished(step.id, step.claim_token or "", result, claimant, left)))
 
     def _may_go_on(self, work: Work) -> bool:
         if self.is_draining or not self.identity.is_open:
             return False
-        return work.in_a_row < self._settings.inline or (self.inbox.is_empty and self.slots.free > 0)
+        return work.in_a_row < self._settings.inline or self.slots.free > 0
 
     # after the record
 
@@ -120,7 +124,11 @@ class Engine:
             for granted in changes.claimed:
                 self._begin(granted, changes.after, in_a_row=work.in_a_row + 1)
             self.count(changes)
+        self._drop(work)
+
+    def _drop(self, work: Work) -> None:
         self.slots.drop(work)
+        self.sights.drop(work.step.instance_id)
 
     def _count_claim(self, step: StepRun, changes: Changes) -> None:
         self._metrics.step_claims.labels(step.queue, "claimed").inc()
@@ -132,7 +140,9 @@ class Engine:
         match result:
             case Complete():
                 name = "completed"
-            case Wait():
+            case Spawn(awaits=False, rest=0):
+                name = "completed"
+            case Wait() | Spawn() | Depend():
                 name = "waiting"
             case Fail():
                 name = "failed"
@@ -146,7 +156,7 @@ class Engine:
 
     def count(self, changes: Changes) -> None:
         """Count the transitions that were applied, each once."""
-        for name in changes.transitions:
+        for name in (name for each in spread((changes,)) for name in each.transitions):
             self._metrics.transitions.labels(name).inc()
 
     # time
@@ -205,7 +215,7 @@ class Engine:
         """Somebody closed this engine's row: nothing that it holds is its own any more."""
         for work in self.slots.held:
             work.is_cancelled = work.is_settled = True
-            self.slots.drop(work)
+            self._drop(work)
             self._metrics.results_dropped.labels("engine_closed").inc()
             if work.task is not None:
                 work.task.cancel()

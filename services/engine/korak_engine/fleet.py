@@ -18,6 +18,7 @@ from korak.connecting import connect_broker, make_database
 from korak.core.holds import Holds
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
+from korak.informing import Informer
 from korak.loop import Backoff, run_every, wait
 from korak.metrics import Metrics
 from korak.owners.authorizer import DefaultAuthorizer
@@ -41,7 +42,9 @@ from korak_engine.effects import Effects
 from korak_engine.engine import Engine
 from korak_engine.handlers import Handlers
 from korak_engine.identity import Identity
+from korak_engine.keeping import Keeper
 from korak_engine.lease import BLOCKED, Holder, Lease
+from korak_engine.nesting import Nesting
 from korak_engine.recording import Recorder
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -49,6 +52,9 @@ log: logging.Logger = logging.getLogger(__name__)
 RECORDERS = 2
 CLAIMERS = 1
 SWEEP = 0.1
+BEAT = 1.0
+"""Seconds between two writes of heartbeats: a step's is written once in that time at most."""
+
 CHECK = 2.0
 """Seconds between two looks for attempts past their time, and for attempts that were cancelled."""
 HOLDS = 1.0
@@ -90,10 +96,11 @@ class Builder:
         database = await self._stack.enter_async_context(make_database(settings, "engine"))
         known = await self._look_around(database)
         broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
-        handlers = await self._enter_handlers(registry)
+        handlers = await self._enter_handlers(registry, database)
         identity = Identity(frozenset(settings.engine.queues), handlers.runs, holds=known)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
-        dispatcher = Dispatcher(broker, Gate(database), engine)
+        informer = await self._stack.enter_async_context(Informer(database, broker, self._clock))
+        dispatcher = Dispatcher(broker, Gate(database), engine, informer)
         types = [f"{made.key}@{made.version}" for made in registry.list_types() if not made.is_pure]
         slots = engine.slots
         holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
@@ -107,10 +114,11 @@ class Builder:
         works = [
             feed(consumer, engine.inbox, engine.slots, lambda: self._may_claim(engine), settings.engine.batch),
             *(self._make_claimer(make_desk(), engine).work(engine.inbox) for _ in range(CLAIMERS)),
-            *(Recorder(make_desk(), engine.settle).work(engine.results) for _ in range(RECORDERS)),
+            *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.results) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
             self._watch_holds(database, engine),
+            self._watch_hearts(engine),
             self._free(make_desk(), engine),
         ]
         return Fleet(engine, consumer, works, settings.engine.drain)
@@ -128,10 +136,12 @@ class Builder:
                 log.warning("the engine waits for its database: %s (%s)", error.message, error.__cause__)
                 await wait(backoff.after(failures))
 
-    async def _enter_handlers(self, registry: Registry) -> Handlers:
+    async def _enter_handlers(self, registry: Registry, database: Database) -> Handlers:
         settings = self._settings
         effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
-        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer())
+        self._keeper = Keeper(settings.limits, self._clock, database)
+        nesting = Nesting(database, self._plans)
+        means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer(), self._keeper, nesting)
         handlers = Handlers(registry, means, settings=settings.engine, limits=settings.limits, clock=self._clock)
         return await self._stack.enter_async_context(handlers)
 
@@ -141,7 +151,7 @@ class Builder:
 
     def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
         limit = self._settings.engine.batch
-        return Claimer(desk, engine.identity, engine.slots, granted=engine.grant, limit=limit)
+        return Claimer(desk, engine.identity, engine.slots, engine.sights, granted=engine.grant, limit=limit)
 
     def _may_claim(self, engine: Engine) -> bool:
         return engine.identity.is_open and not engine.is_draining and not self._is_blocked
@@ -179,6 +189,12 @@ class Builder:
                 engine.identity.holds = await holds.load(Session(connection), self._clock.now())
 
         await run_every(asyncio.Event(), look, lambda _: HOLDS)
+
+    async def _watch_hearts(self, engine: Engine) -> None:
+        async def write() -> None:
+            await self._keeper.write_beats(engine.slots.held)
+
+        await run_every(asyncio.Event(), write, lambda _: BEAT)
 
     async def _free(self, desk: Desk, engine: Engine) -> None:
         """The attempts that wait for an abandoned thread needn't once it has ended."""

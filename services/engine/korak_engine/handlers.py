@@ -12,7 +12,7 @@ from typing import Any, Final, Self, assert_never, cast
 
 from korak import config, logs
 from korak.clock import Clock
-from korak.core.facts import HandlerResult, Raised
+from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.errors import TransientError
 from korak.graphs.plans import PlannedNode
 from korak.model import StepRole
@@ -24,6 +24,7 @@ from korak_engine import outcomes
 from korak_engine.calling import Method, call
 from korak_engine.containing import contained
 from korak_engine.contexts import AsyncContext, Means, ThreadContext, View, authorize, get_node, get_owner
+from korak_engine.nesting import Asked
 from korak_engine.processes import Order, Processes
 from korak_engine.threads import Threads
 from korak_engine.work import Work
@@ -148,13 +149,22 @@ class Handlers:
     async def _run(self, attempt: Attempt) -> HandlerResult:
         work, kind = attempt.work, attempt.kind
         work.deadline = self._get_deadline(work)
+        if kind.streams:
+            await self._means.keeper.recall(work)
         view = self._make_view(attempt)
-        if kind.has_side_effects and work.step.role is StepRole.STEP:
+        if kind.has_side_effects and work.step.role is not StepRole.CANCEL:
             await authorize(self._means.authorizer, work, kind.ability_for(view))
         match attempt.place:
             case "async":
-                returned = attempt.call(view)
-                return outcomes.read(await returned if isinstance(returned, Awaitable) else returned, attempt.limit)
+                called = attempt.call(view)
+                returned = await called if isinstance(called, Awaitable) else called
+                if isinstance(returned, Asked) and self._means.nesting is not None:
+                    returned = await self._means.nesting.settle(work, returned)
+                return (
+                    returned
+                    if isinstance(returned, (Spawn, Depend, Raised))
+                    else outcomes.read(returned, attempt.limit)
+                )
             case "thread":
                 return await self._run_in_thread(attempt, view)
             case "process":

@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 
 import orjson
 
-from korak.core.facts import HandlerResult, Raised
+from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.errors import KorakError, StepError, StepFailed, TransientError
 from korak.graphs import hygiene
 from korak.model import JsonObject, WaitKind
@@ -71,7 +71,7 @@ def describe(error: BaseException, now: datetime) -> Raised:
 def clean(result: HandlerResult) -> HandlerResult:
     """The same, able to be stored: what a handler's own error carries may be anything."""
     match result:
-        case Complete() | Wait():
+        case Complete() | Wait() | Spawn() | Depend():
             return result
         case Fail(code, message, params):
             return Fail(_clean_code(code), _clean_text(message), _clean_params(params))
@@ -94,7 +94,7 @@ def tidy(result: HandlerResult, secrets: Collection[str], limit: int) -> Handler
     if secrets:
         result = _scrub(result, secrets, limit)
     match result:
-        case Complete() | Wait():
+        case Complete() | Wait() | Spawn() | Depend():
             return result
         case Fail(code, message, params):
             return Fail(code[:MAX_CODE], texts.clip(message, MAX_MESSAGE), _bound(params))
@@ -113,6 +113,8 @@ def tidy(result: HandlerResult, secrets: Collection[str], limit: int) -> Handler
 
 def _scrub(result: HandlerResult, secrets: Collection[str], limit: int) -> HandlerResult:
     match result:
+        case Spawn() | Depend():
+            return result
         case Complete(outcome, output):
             return read(Complete(scrub(outcome, secrets), _scrub_object(output, secrets)), limit)
         case Wait(spec, output):

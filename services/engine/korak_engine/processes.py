@@ -39,8 +39,8 @@ READY: Final = 60.0
 LONGEST: Final = 64 << 20
 """Bytes of one message."""
 
-ASKED: Final = frozenset({"config", "input", "state", "trigger", "cancelled"})
-CALLED: Final = frozenset({"output", "resolve", "reveal", "authorize"})
+ASKED: Final = frozenset({"config", "input", "state", "trigger", "cancelled", "chunks"})
+CALLED: Final = frozenset({"output", "resolve", "reveal", "authorize", "heartbeat", "store_chunk"})
 TOLD: Final = (
     *("attempt", "visit", "idempotency_key", "node", "instance", "definition"),
     *("version", "owner", "subject", "timezone", "simulating"),
@@ -204,9 +204,11 @@ class Processes:
 def _answer(view: Any, question: Mapping[str, Any]) -> JsonObject:
     """What the context says here to a handler there."""
     name, arguments = question["ask"], question["arguments"]
-    if name not in ASKED | CALLED:
-        raise ValueError("that can't be asked")
     try:
+        if name == "artifact":
+            return {"value": view.artifact(*wire.decode_artifact(arguments))}
+        if name not in ASKED | CALLED:
+            raise ValueError("that can't be asked")
         found = getattr(view, name)
         return {"value": found(*arguments) if name in CALLED else found}
     except KorakError as error:

@@ -19,14 +19,13 @@ from korak.store.applying import apply, needs_transaction
 from korak.store.database import Hot, is_data_fault
 from korak.store.rooms import hold_rooms, settle_rooms
 from korak.store.sealing import Ids, seal
-from korak.store.transacting import Answer, Ask, Skipped, decide_safely
+from korak.store.transacting import Answer, Ask, Skipped, decide_together
 from korak_engine.desk import Desk
+from korak_engine.lining import arrange
+from korak_engine.sights import Sights
 from korak_engine.work import Work
 
 log: logging.Logger = logging.getLogger(__name__)
-
-PATIENCE = 5.0
-"""Seconds that a result which was passed over twice waits for its instance's lock."""
 
 
 @dataclass(eq=False, slots=True)
@@ -54,19 +53,20 @@ Settle = Callable[[Result, Changes | None], None]
 class Recorder:
     """One worker that records: results that arrive while it is busy are its next batch."""
 
-    def __init__(self, desk: Desk, settle: Settle) -> None:
+    def __init__(self, desk: Desk, settle: Settle, sights: Sights) -> None:
         self._hot = desk.hot
         self._transactor = desk.transactor
         self._dispatcher = desk.dispatcher
         self._clock = desk.clock
         self._tell_engine = settle
+        self._sights = sights
         self._ids = Ids()
         self._measure = desk.measure
 
     async def work(self, results: Results) -> None:
         """Record for ever. A fault that passes repeats what wasn't recorded, with the tokens that it had."""
         while True:
-            batch = await results.take()
+            batch = taken = await results.take()
             backoff, failures = Backoff(), 0
             while batch:
                 try:
@@ -82,16 +82,37 @@ class Recorder:
                     for result in batch:
                         self._settle(result, None)
                     batch = []
+            results.release(taken)
 
     async def _record(self, batch: Sequence[Result]) -> list[Result]:
         """Record what can be; the results that others kept us from."""
         now = self._clock.now()
-        quick = _decide_first(batch, now)
-        moved = await self._apply([changes for _, changes in quick]) if quick else set()
-        done = [(result, changes) for result, changes in quick if changes.instance.id in moved]
+        quick = self._decide_first(batch, now)
+        written = [changes for _, changes in quick if not changes.is_echo]
+        moved = await self._apply(written) if written else set()
+        done = [
+            (result, changes) for result, changes in quick if changes.instance.id in moved and changes.dropped is None
+        ]
         await self._tell(done)
         settled = {id(result) for result, _ in done}
         return await self._record_locked([result for result in batch if id(result) not in settled], now)
+
+    def _decide_first(self, batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
+        """What can be recorded from the engine's own snapshots: the results of one instance in one go."""
+        mine: dict[int, list[Result]] = {}
+        for result in batch:
+            if result.skips == 0:
+                mine.setdefault(result.ask.instance_id, []).append(result)
+        quick: list[tuple[Result, Changes]] = []
+        for results in mine.values():
+            snapshot = self._sights.get(results[0].work.snapshot)
+            answers = decide_together(snapshot, [result.fact for result in results], now)
+            decided = [
+                (result, answer) for result, answer in zip(results, answers, strict=True) if isinstance(answer, Changes)
+            ]
+            if any(changes.dropped is None for _, changes in decided):
+                quick += decided
+        return quick
 
     async def _apply(self, batch: Sequence[Changes]) -> set[int]:
         await self._dispatcher.prepare(batch)
@@ -119,13 +140,10 @@ class Recorder:
 
     async def _record_locked(self, batch: Sequence[Result], now: datetime) -> list[Result]:
         """The slow way: lock, look, decide again. What is passed over twice waits in line alone."""
-        alone = [result for result in batch if result.skips >= 2]
-        together = list({result.ask.instance_id: result for result in batch if result.skips < 2}.values())
-        left = [result for result in batch if result not in together and result not in alone]
-        for part, patience in ((together, None), *(([result], PATIENCE) for result in alone)):
-            if part:
-                answers = await self._transactor.answer([result.ask for result in part], now, patience=patience)
-                left += await self._sort(part, answers)
+        left: list[Result] = []
+        for part, patience in arrange(batch, lambda result: result.ask.instance_id):
+            answers = await self._transactor.answer([result.ask for result in part], now, patience=patience)
+            left += await self._sort(part, answers)
         return left
 
     async def _sort(self, batch: Sequence[Result], answers: Sequence[Answer]) -> list[Result]:
@@ -144,6 +162,8 @@ class Recorder:
         return left
 
     async def _tell(self, done: Sequence[tuple[Result, Changes]]) -> None:
+        for _, changes in done:
+            self._sights.see(changes.after)
         if done:
             await self._dispatcher.send([changes for _, changes in done])
         for result, changes in done:
@@ -153,17 +173,6 @@ class Recorder:
         if not result.is_settled:
             result.is_settled = True
             self._tell_engine(result, changes)
-
-
-def _decide_first(batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
-    """The results that can be recorded from the engine's own snapshots: one an instance, the others need a new one."""
-    quick: dict[int, tuple[Result, Changes]] = {}
-    for result in batch:
-        if result.skips == 0 and result.ask.instance_id not in quick:
-            changes = decide_safely(result.work.snapshot, result.fact, now)
-            if isinstance(changes, Changes) and changes.dropped is None and not changes.demands:
-                quick[result.ask.instance_id] = (result, changes)
-    return list(quick.values())
 
 
 def adopt(changes: Changes, fact: Finished | HandedBack) -> Changes:
@@ -181,21 +190,37 @@ def find_granted(snapshot: Snapshot, token: str) -> list[Grant]:
 
 
 class Results:
-    """The results that wait to be recorded, shared by the recorders of an engine."""
+    """The results that wait to be recorded. Those of one instance are never with two recorders at a time."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._waiting: deque[Result] = deque()
-        self._arrived = asyncio.Event()
+        self._busy: set[int] = set()
+        self._changed = asyncio.Event()
 
     def put(self, result: Result) -> None:
         """One more."""
         self._waiting.append(result)
-        self._arrived.set()
+        self._changed.set()
 
     async def take(self) -> list[Result]:
-        """All there are, up to the limit; at least one."""
-        while not self._waiting:
-            self._arrived.clear()
-            await self._arrived.wait()
-        return [self._waiting.popleft() for _ in range(min(self._limit, len(self._waiting)))]
+        """All there are of instances that no other recorder is at, up to the limit; at least one."""
+        while not (batch := self._pick()):
+            self._changed.clear()
+            await self._changed.wait()
+        self._busy.update(result.work.step.instance_id for result in batch)
+        return batch
+
+    def release(self, batch: Sequence[Result]) -> None:
+        """What was taken is recorded: others may record more of its instances."""
+        self._busy.difference_update(result.work.step.instance_id for result in batch)
+        self._changed.set()
+
+    def _pick(self) -> list[Result]:
+        batch: list[Result] = []
+        passed: list[Result] = []
+        while self._waiting and len(batch) < self._limit:
+            result = self._waiting.popleft()
+            (passed if result.work.step.instance_id in self._busy else batch).append(result)
+        self._waiting.extendleft(reversed(passed))
+        return batch

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any, Final, assert_never, cast
 
 import orjson
 
-from korak.core.facts import HandlerResult, Raised
-from korak.errors import KorakError, StepFailed
-from korak.model import JsonObject, WaitKind
+from korak.core.facts import Depend, HandlerResult, Raised, Spawn
+from korak.errors import KorakError, StaleClaim, StepFailed, TransientError
+from korak.graphs import hygiene
+from korak.model import Json, JsonObject, WaitKind
 from korak.steps.contract import Complete, Fail, Wait, WaitItem, WaitSpec
+
+RAISED: Final[tuple[type[KorakError], ...]] = (StepFailed, StaleClaim, TransientError, KorakError)
+"""What the context raises, the nearest class first: it tells whether the attempt is tried again."""
 
 
 def dumps(message: Mapping[str, Any]) -> bytes:
@@ -44,6 +49,8 @@ def encode_result(result: HandlerResult) -> JsonObject:
                 name: getattr(result, name) for name in ("code", "message", "params", "type", "trace")
             }
             return {"kind": "raised", **told, "is_retryable": result.is_retryable, "after": after}
+        case Spawn() | Depend():
+            raise TypeError("what is asked of other runs never comes from a process")
         case _:
             assert_never(result)
 
@@ -72,19 +79,39 @@ def decode_result(told: Mapping[str, Any]) -> HandlerResult:
             raise ValueError(f"a handler comes to no {kind}")
 
 
+def encode_artifact(key: object, content: object, kind: object, metadata: object) -> list[Json]:
+    """The arguments of `artifact()`: bytes in base64, the rest as JSON. Raises `invalid_output`."""
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        told: Json = {"base64": base64.b64encode(content).decode()}
+    else:
+        told = {"json": check("/artifacts", content)}
+    return [check("/artifacts", key), told, check("/artifacts", kind), check("/artifacts", metadata)]
+
+
+def decode_artifact(arguments: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    """Read back what `encode_artifact` wrote. Raises for anything else."""
+    key, content, kind, metadata = arguments
+    is_raw = "base64" in content
+    return key, base64.b64decode(content["base64"]) if is_raw else content["json"], kind, metadata
+
+
+def check(pointer: str, value: object) -> Json:
+    """A value that JSON can carry. Raises `invalid_output` for any other."""
+    if issue := hygiene.check_json(value):
+        raise StepFailed("invalid_output", pointer=pointer + issue.pointer, detail=str(issue.params["why"]))
+    return cast("Json", value)
+
+
 def encode_error(error: KorakError) -> JsonObject:
     """An error of the context's, for the handler that asked."""
-    return {
-        "code": error.code,
-        "message": error.message,
-        "params": error.params,
-        "failed": isinstance(error, StepFailed),
-    }
+    kind = next(kind for kind in RAISED if isinstance(error, kind))
+    return {"code": error.code, "message": error.message, "params": error.params, "kind": kind.__name__}
 
 
 def decode_error(told: Mapping[str, Any]) -> KorakError:
     """The error to raise there."""
-    error = StepFailed(told["code"], told["message"]) if told["failed"] else KorakError(told["code"], told["message"])
+    kind = next(kind for kind in RAISED if kind.__name__ == told["kind"])
+    error = kind(told["code"], told["message"])
     error.params = dict(told["params"])
     return error
 

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from korak.core.facts import HandlerResult, Left
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
-from korak.model import Json
+from korak.errors import StaleClaim
+from korak.model import Json, JsonObject
+from korak.steps.artifacts import Made
+from korak.steps.contract import Complete, Wait
+
+
+@dataclass(eq=False, slots=True)
+class Leaving:
+    """What a handler leaves beside its result, as it comes: chunks, which are stored already, artifacts, heartbeats.
+
+    `size` is the bytes of all chunks. `heartbeat` is the last one, `is_beating` whether it is still to be written.
+    """
+
+    chunks: list[str] = field(default_factory=list)
+    size: int = 0
+    has_streamed: bool = False
+    artifacts: dict[str, Made] = field(default_factory=dict)
+    heartbeat: JsonObject = field(default_factory=dict)
+    is_beating: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -20,6 +39,7 @@ class Work:
     one is ended, both on the monotonic clock. `is_cancelled`: the instance was
     cancelled or the token lost, so `ctx.cancelled`. `is_settled`: a result was posted for it already. `thread` is done
     when the thread that the handler runs in has ended, however long after it was abandoned; None without a thread.
+    `leaving` is None as long as the handler has left nothing.
     """
 
     step: StepRun
@@ -34,3 +54,21 @@ class Work:
     is_settled: bool = False
     task: asyncio.Task[None] | None = None
     thread: asyncio.Future[None] | None = None
+    leaving: Leaving | None = None
+
+    def leave(self) -> Leaving:
+        """Where the handler leaves what it leaves."""
+        if self.leaving is None:
+            self.leaving = Leaving()
+        return self.leaving
+
+    def list_left(self, result: HandlerResult) -> Left | None:
+        """What is recorded with that result: what failed leaves nothing."""
+        if self.leaving is None or not isinstance(result, (Complete, Wait)):
+            return None
+        return Left(tuple(self.leaving.artifacts.values()), self.leaving.has_streamed)
+
+    def check_held(self) -> None:
+        """Raise StaleClaim once nothing that the attempt comes to will count."""
+        if self.is_cancelled or self.is_settled:
+            raise StaleClaim

@@ -24,6 +24,9 @@ CLOCK = 30.0
 BUSY, IDLE = 0.04, 0.1
 """Seconds between two looks for room in the queues: while something waits to be sent, and while nothing does."""
 
+INBOX = 0.2
+"""Seconds between two looks into the inbox."""
+
 SHORTEST = 0.02
 """Seconds between two passes at the least."""
 
@@ -48,6 +51,7 @@ class Loops:
         """The loops, each until `stop` is set."""
         yield self._measure(stop)
         yield self._wake(stop)
+        yield self._begin(stop)
         if not self.broker.pulls:
             yield self._release(stop)
 
@@ -62,6 +66,15 @@ class Loops:
     async def _wake(self, stop: asyncio.Event) -> None:
         await wait(None, self._is_measured, stop)
         await run_every(stop, self._pass, lambda pause: pause, backoff=BACKOFF, on_error=self._count("wake"))
+
+    async def _begin(self, stop: asyncio.Event) -> None:
+        async def begin() -> None:
+            begun = await self.waker.inbox.run_once(self.clock.now())
+            if begun:
+                self.metrics.wake_handled.labels("inbox").inc(begun)
+
+        await wait(None, self._is_measured, stop)
+        await run_every(stop, begin, lambda _: INBOX, backoff=BACKOFF, on_error=self._count("inbox"))
 
     async def _release(self, stop: asyncio.Event) -> None:
         async def release() -> None:

@@ -35,6 +35,10 @@ class Limits:
     grace: float = 30.0
     soon: float = 1.0
     unmatched: float = 5.0
+    starts: int | None = None
+    """Starts a minute that the engine lets a definition have, where it sets a limit."""
+    key_ttl: timedelta = timedelta(days=30)
+    event_ttl: timedelta = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)

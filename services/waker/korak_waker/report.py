@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 @dataclass(eq=True)
 class Report:
     """Counts of rows. `requeued` are deliveries and steps sent again, `reclaimed` attempts taken from lost engines,
-    `roused` steps that found room under their limits, `unheld` what holds had kept.
+    `cascaded` children that a command of their parent's went to, `roused` steps that found room under their limits,
+    `unheld` what holds had kept.
 
     `interrupted` are stages that the next pass does, since the database couldn't now.
     """
@@ -27,6 +28,8 @@ class Report:
     deadlines: int = 0
     released: int = 0
     matched: int = 0
+    cascaded: int = 0
+    inbox: int = 0
     expired: int = 0
     errors: int = 0
     interrupted: int = 0

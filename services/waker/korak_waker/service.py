@@ -18,17 +18,23 @@ from korak.policy import get_policy
 from korak.releasing import Releaser
 from korak.service import Health
 from korak.serving import serve_health
+from korak.starting import Opener
 from korak.store.database import Database, Hot
 from korak.store.gates import Gate
 from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak.store.sealing import Ids
 from korak.store.single import Single
+from korak.store.starts import Starter
 from korak.store.transacting import Transactor
+from korak_waker.inbox import Inbox
 from korak_waker.looping import Loops
 from korak_waker.passing import Limits, Tools
 from korak_waker.report import Report
 from korak_waker.waker import Waker
+
+BLOCK = 200
+"""Ids that are taken at once for what the inbox starts."""
 
 
 async def run(stop: asyncio.Event, settings: Settings) -> None:
@@ -63,7 +69,15 @@ async def _open(stack: AsyncExitStack, settings: Settings, metrics: Metrics, hea
     await stack.enter_async_context(database)
     broker = await connect_broker(stack, settings, metrics)
     clock, engine = Clock(), settings.engine
-    limits = Limits(settings.wake.batch, engine.requeue_after, engine.lease, engine.grace)
+    limits = Limits(
+        settings.wake.batch,
+        engine.requeue_after,
+        engine.lease,
+        engine.grace,
+        starts=settings.limits.max_starts_per_minute,
+        key_ttl=settings.idempotency.ttl,
+        event_ttl=settings.events.ttl,
+    )
     waker = await stack.enter_async_context(
         open_waker(database, broker, policy=get_policy(settings), clock=clock, metrics=metrics, limits=limits)
     )
@@ -78,14 +92,19 @@ async def open_waker(
     database: Database, broker: Broker, *, policy: Policy, clock: Clock, metrics: Metrics, limits: Limits
 ) -> AsyncIterator[Waker]:
     """A waker on its own connections."""
-    runner, hot = Single(database), Hot(database)
+    runner, hot, starting = Single(database), Hot(database), Hot(database)
     gate = Gate(database)
     dispatcher, matcher = Dispatcher(broker, gate), Matcher(database, broker, gate)
-    transactor = Transactor(hot, Loader(Plans(), policy), Ids(), dispatcher)
+    plans = Plans()
+    transactor = Transactor(hot, Loader(plans, policy), Ids(), dispatcher)
+    opener = Opener(Starter(policy, Ids(BLOCK), limits.key_ttl, dispatcher), plans, limits.starts)
+    inbox = Inbox(starting, opener, dispatcher, matcher, ttl=limits.event_ttl, size=limits.batch)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        yield Waker(Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits), releaser, clock)
+        tools = Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits)
+        yield Waker(tools, releaser, inbox, clock, lambda: database.losses)
     finally:
         await runner.close()
+        await starting.close()
         await hot.close()
         await releaser.close()

@@ -13,6 +13,8 @@ from korak.errors import TransientError
 from korak.releasing import Releaser
 from korak.store import waking
 from korak_waker import clearing, delivering, due, holding, limiting, resending
+from korak_waker.inbox import Inbox
+from korak_waker.kin import Kin
 from korak_waker.passing import Pass, Tools
 from korak_waker.reclaiming import Reclaimer
 from korak_waker.report import Report
@@ -25,15 +27,26 @@ log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 
 
 class Waker:
-    """Passes over one database. Several wakers at once are safe (WK-8); one waker makes one pass at a time."""
+    """Passes over one database. Several wakers at once are safe (WK-8); one waker makes one pass at a time.
 
-    def __init__(self, tools: Tools, releaser: Releaser, clock: Clock) -> None:
+    `count_losses` tells how many connections were lost since the beginning, those too that were made anew unseen.
+    """
+
+    def __init__(
+        self, tools: Tools, releaser: Releaser, inbox: Inbox, clock: Clock, count_losses: Callable[[], int]
+    ) -> None:
         self._tools = tools
+        self.inbox: Inbox = inbox
         self._releaser = releaser
         self._clock = clock
+        self._count_losses = count_losses
         self._steadiness = Steadiness(tools.limits.lease)
+        kin = Kin()
         self.stages: dict[str, Stage] = {
+            "inbox": self._begin,
             "match": delivering.match,
+            "cascade": kin.cascade,
+            "look": kin.look,
             "deliver": delivering.deliver,
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,
@@ -68,15 +81,17 @@ class Waker:
 
     async def _run(self, name: str, stage: Stage, current: Pass) -> None:
         """One stage. What passes by itself is tried once more now, and then in the next pass."""
+        losses = self._count_losses()
         for is_last in (False, True):
             try:
                 await stage(current)
                 await current.nudge()
                 self._steadiness.see(self._clock.monotonic())
+                if self._count_losses() > losses:
+                    self._lose(current)
                 return
             except TransientError as error:
-                self._steadiness.lose()
-                current.may_reclaim = current.may_reclaim and current.is_asked
+                self._lose(current)
                 log.warning(
                     "stage_interrupted", stage=name, why=str(error.params.get("why", error.message)), is_last=is_last
                 )
@@ -85,6 +100,13 @@ class Waker:
                 log.exception("stage_failed", stage=name)
                 current.report.errors += 1
                 return
+
+    def _lose(self, current: Pass) -> None:
+        self._steadiness.lose()
+        current.may_reclaim = current.may_reclaim and current.is_asked
+
+    async def _begin(self, current: Pass) -> None:
+        current.report.inbox += await self.inbox.run_once(current.now)
 
     async def _release(self, current: Pass) -> None:
         current.report.released += await self._releaser.run_once(current.now)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from korak.chains import listening, naming
 from korak.chains.binding import check_parameters
 from korak.chains.compiling import compile_steps
-from korak.chains.governing import Governed
 from korak.chains.handlers import Given, Handler, read_handler
 from korak.chains.naming import misuse
+from korak.chains.nesting import Nesting
 from korak.chains.numbers import read_count, read_limit, sum_seconds
 from korak.chains.repeating import MAX_ITERATIONS, read_condition
 from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Step, Work, list_handlers
+from korak.chains.undoing import Undoing
 from korak.errors import Invalid
 from korak.graphs import hygiene
 from korak.graphs.builder import MAX_BYTES, Duration
@@ -35,7 +36,7 @@ def chain(key: str, name: str | None = None) -> Chain:
     return Chain(key, name)
 
 
-class Chain(Governed):
+class Chain(Undoing, Nesting):
     """Collects steps and options; `document()` gives the graph document that they are.
 
     Every method but the last ones gives the chain itself. What can be told while it is built is told at once, as
@@ -263,7 +264,8 @@ class Chain(Governed):
     @property
     def step_types(self) -> tuple[StepType, ...]:
         """The types of the handlers that were given as functions and classes: what an engine must know to run it."""
-        found = {made.key: made.type for made in self._list_handlers() if made.type is not None}
+        made = (each for chain in (*self.children, self) for each in chain._list_handlers())
+        found = {each.key: each.type for each in made if each.type is not None}
         return tuple(found.values())
 
     @property
@@ -275,7 +277,7 @@ class Chain(Governed):
         """The graph document, a copy of its own. Raises Invalid where a step is missing or names one that is."""
         if not self._steps:
             raise misuse(f"The chain {self.key} has no steps.")
-        nodes, edges = compile_steps(self._steps, self._options)
+        nodes, edges = compile_steps(self._steps, self._options, self._compile_undo())
         document: JsonObject = {**self._head, "nodes": nodes, "edges": edges}
         if settings := self._get_settings():
             document["settings"] = settings
@@ -290,7 +292,7 @@ class Chain(Governed):
         taken = [step.name for step in self._steps]
         return naming.read_step_name(str(len(taken)) if given is None else given, taken)
 
-    def _add(self, step: Step) -> Chain:
+    def _add(self, step: Step) -> Self:
         self._steps.append(step)
         return self
 
@@ -311,14 +313,15 @@ class Chain(Governed):
         result_key: str | None,
         timeout: Duration | None,
         timed_out: str | None,
-    ) -> Chain:
+        kind: str = "wait",
+    ) -> Self:
         if (timeout is None) is not (timed_out is None):
             raise misuse("timeout and timed_out go together: how long, and the step to go on with then.")
         if timeout is not None:
             config = {**config, "timeout": read_limit(timeout, "timeout")}
         key = None if result_key is None else naming.read_key(result_key, "result_key")
         target = None if timed_out is None else naming.read_name(timed_out, "timed_out")
-        return self._add(Listen(self._name(name), config, key, target))
+        return self._add(Listen(self._name(name), config, key, target, kind))
 
     def _list_handlers(self) -> list[Handler]:
-        return [handler for step in self._steps for handler in list_handlers(step)]
+        return [*(made for step in self._steps for made in list_handlers(step)), *self._list_hook_handlers()]

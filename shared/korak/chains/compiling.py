@@ -9,7 +9,7 @@ from typing import Any, assert_never, cast
 from korak.chains.binding import ITEM, PUBLIC, bind
 from korak.chains.handlers import Handler
 from korak.chains.naming import BEGIN, LAST, START, find_target, get_id, get_path, misuse
-from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Step, Work
+from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Start, Step, Work
 from korak.graphs.document import END, NEXT, TRIGGER
 from korak.model import Json, JsonObject
 from korak.steps.waits import TIMED_OUT
@@ -34,8 +34,13 @@ class Made:
     edges: tuple[JsonObject, ...] = ()
 
 
-def compile_steps(steps: Sequence[Step], options: Options) -> tuple[list[Json], list[Json]]:
-    """The nodes and the edges: the trigger, the payload into the state, every step, the end with the whole state."""
+def compile_steps(
+    steps: Sequence[Step], options: Options, undo: Mapping[str, JsonObject] | None = None
+) -> tuple[list[Json], list[Json]]:
+    """The nodes and the edges: the trigger, the payload into the state, every step, the end with the whole state.
+
+    What undoes a step, by its name, stands at its last node: with that the step has settled.
+    """
     nodes: list[Json] = [
         {"id": START, "type": TRIGGER, "config": {"on": "manual"}},
         {"id": BEGIN, "type": "set_field", "config": {"field": "state", "value": {"ref": "input"}}},
@@ -45,6 +50,8 @@ def compile_steps(steps: Sequence[Step], options: Options) -> tuple[list[Json], 
     compiler = _Compiler(steps, options)
     for number, step in enumerate(steps):
         made = compiler.compile(step, number)
+        if undo and step.name in undo:
+            made.nodes[-1]["compensate"] = undo[step.name]
         edges.extend(_edge(source, get_id(step.name), outcome) for source, outcome in ways)
         nodes.extend(made.nodes)
         edges.extend(made.edges)
@@ -79,6 +86,8 @@ class _Compiler:
                 return Made((_node(step.name, "delay", step.config),))
             case Listen():
                 return self._compile_listen(step, number)
+            case Start():
+                return self._compile_start(step)
             case _:
                 assert_never(step)
 
@@ -143,22 +152,30 @@ class _Compiler:
 
     def _compile_listen(self, step: Listen, number: int) -> Made:
         save: JsonObject = MERGE if step.result_key is None else {"key": step.result_key}
-        node = _node(step.name, "wait", step.config) | {"save": save}
+        node = _node(step.name, step.kind, step.config) | {"save": save}
         if step.timed_out is None:
             return Made((node,))
         later = self._names[number + 1 :]
         target = find_target(step.timed_out, later, f"timed_out of {step.name!r}, which must come after it,")
         return Made((node,), edges=(_edge(get_id(step.name), target, TIMED_OUT),))
 
+    def _compile_start(self, step: Start) -> Made:
+        node = _node(step.name, step.kind, step.config) | {"save": MERGE}
+        return Made((node if step.label is None else node | {"label": step.label},))
+
     def _run(self, handler: Handler) -> JsonObject:
-        """How a handler runs: what the chain says, where the handler doesn't say it itself."""
-        made, options = handler.type, self._options
-        members: JsonObject = {} if made is None else {"type_version": made.version}
-        if options.max_attempts is not None and (made is None or made.retry is None):
-            members["retry"] = {"max_attempts": options.max_attempts}
-        if options.queue is not None and (made is None or made.queue is None):
-            members["queue"] = options.queue
-        return members
+        return run(handler, self._options)
+
+
+def run(handler: Handler, options: Options) -> JsonObject:
+    """How a handler runs: what the chain says, where the handler doesn't say it itself."""
+    made = handler.type
+    members: JsonObject = {} if made is None else {"type_version": made.version}
+    if options.max_attempts is not None and (made is None or made.retry is None):
+        members["retry"] = {"max_attempts": options.max_attempts}
+    if options.queue is not None and (made is None or made.queue is None):
+        members["queue"] = options.queue
+    return members
 
 
 def _node(name: str, kind: str, config: JsonObject) -> JsonObject:

@@ -85,6 +85,11 @@ class Governed:
         """Keep what the newest steps returned, as many as that, and drop what older ones did from the state."""
         return self._set("prune_state_after", read_count(steps, "prune_state_after"))
 
+    def max_started_workflows(self, limit: int) -> Self:
+        """How many runs a run may start, in all its steps together."""
+        self._limits["max_started_workflows"] = _read_limit("max_started_workflows", limit)
+        return self
+
     def _set(self, member: str, value: Json) -> Self:
         self._settings[member] = value
         return self

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from korak.chains.handlers import Handler
 from korak.model import Json, JsonObject
+
+if TYPE_CHECKING:
+    from korak.chains.builder import Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,27 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """A wait for signals. `timed_out` is the step that a time limit leads to."""
+    """A wait for signals or for other runs. `timed_out` is the step that a time limit leads to."""
 
     name: str
     config: JsonObject
     result_key: str | None
     timed_out: str | None = None
+    kind: str = "wait"
 
 
-Step: TypeAlias = Work | Parallel | Each | Repeat | Pause | Listen
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Other workflows that are started: by chains, as they were when they were taken, or by the key of a workflow."""
+
+    name: str
+    kind: str
+    config: JsonObject
+    child: Chain | None
+    label: str | None = None
+
+
+Step: TypeAlias = Work | Parallel | Each | Repeat | Pause | Listen | Start
 
 
 def list_handlers(step: Step) -> tuple[Handler, ...]:
@@ -82,5 +97,5 @@ def list_handlers(step: Step) -> tuple[Handler, ...]:
             return step.handlers
         case Each():
             return (step.handler,) if step.reducer is None else (step.handler, step.reducer)
-        case Repeat() | Pause() | Listen():
+        case Repeat() | Pause() | Listen() | Start():
             return ()

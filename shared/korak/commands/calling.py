@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,13 @@ from korak.errors import KorakError, SettingsError
 
 TIMEOUT = 10.0
 """Seconds that an answer may take beyond what a request asks to wait."""
+
+
+QUIET = 60.0
+"""Seconds without a word after which a stream counts as lost."""
+ATTEMPTS = 5
+PAUSE = 1.0
+"""How often a stream that is lost is opened again before it is given up, and the seconds between."""
 
 
 class Refusal(KorakError):
@@ -68,6 +76,28 @@ class Caller:
         """The body of a POST's answer; headers by their names with underscores."""
         return self.send("POST", path, body={} if body is None else body, headers=headers).body
 
+    def follow(self, path: str, after: int) -> Iterator[tuple[str, Any]]:
+        """The name and data of each event of a stream behind a number, until its `end`.
+
+        Where the connection is lost it goes on behind the last number that came.
+        """
+        failures, name = 0, ""
+        while name != "end":
+            try:
+                with self._client.stream("GET", path, params={"after": after}, timeout=QUIET) as response:
+                    if not response.is_success:
+                        response.read()
+                        _read(response)
+                    for name, number, data in read_events(response.iter_lines()):
+                        after, failures = after if number is None else number, 0
+                        yield name, data
+            except httpx.TransportError as error:
+                failures += 1
+                if failures > ATTEMPTS:
+                    raise self._give_up(error) from None
+            if name != "end":
+                threading.Event().wait(PAUSE)
+
     def send(
         self,
         method: str,
@@ -93,9 +123,25 @@ class Caller:
                 timeout=TIMEOUT + wait,
             )
         except httpx.TransportError as error:
-            why = f"Nothing answers at {self._url} ({type(error).__name__}). Is korak dev running?"
-            raise Unreachable("unavailable", why) from None
+            raise self._give_up(error) from None
         return _read(response)
+
+    def _give_up(self, error: Exception) -> Unreachable:
+        why = f"Nothing answers at {self._url} ({type(error).__name__}). Is korak dev running?"
+        return Unreachable("unavailable", why)
+
+
+def read_events(lines: Iterable[str]) -> Iterator[tuple[str, int | None, Any]]:
+    """The name, number and data of each server-sent event that is whole."""
+    read: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if line and name:
+            read[name] = value.removeprefix(" ")
+        elif not line and "data" in read:
+            number = read.get("id")
+            yield read.get("event", "message"), None if number is None else int(number), orjson.loads(read["data"])
+            read = {}
 
 
 def open_caller(owner: str | None = None) -> Caller:

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from korak.model import InstanceStatus, StepStatus
+from korak.model import InstanceStatus, StepRole, StepStatus
 
 GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     StepStatus.QUEUED: ("◌", "dim"),
@@ -33,7 +33,11 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
     """One instance with its steps."""
     parts: list[RenderableType] = [_head(instance, now)]
     if steps:
-        parts += [Text(), Padding(_draw_steps(instance, steps, now), (0, 0, 0, 2))]
+        work = [step for step in steps if _get_role(step) == StepRole.STEP]
+        hooks = [step for step in steps if _get_role(step) != StepRole.STEP]
+        parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
+        if hooks:
+            parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
     waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
     tail = [*waits, *_list_ends(instance)]
     if tail:
@@ -79,12 +83,20 @@ def show_span(span: timedelta | None) -> str:
     return " ".join(parts[:2])
 
 
+def _show_run(instance: Mapping[str, Any]) -> str:
+    """The id that its caller gave it, and which run of that it is."""
+    if instance.get("business_id") is None:
+        return ""
+    number = instance.get("run", 1)
+    return f"  {instance['business_id']}{f' run {number}' if number > 1 else ''}"
+
+
 def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     status = _get_status(instance)
     glyph, style = GLYPHS.get(status, ("●", ""))
     end = _read(instance.get("ended_at")) or now
     took = show_span(_between(instance.get("created_at"), end))
-    name = f"{instance.get('definition')} version {instance.get('version')}"
+    name = f"{instance.get('definition')} version {instance.get('version')}{_show_run(instance)}"
     first = Text.assemble(
         (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
     )
@@ -96,7 +108,7 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     table = _get_grid("node", "type", "attempt", "took", "")
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
     for step in steps:
-        name = _indent(str(step["node"]), step.get("branch"))
+        name = _indent(_get_name(step), step.get("branch"))
         if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
         status = str(step["status"])
@@ -112,8 +124,27 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     return table
 
 
+def _draw_line(instance: Mapping[str, Any]) -> RenderableType:
+    """What stands between the work of a run and what cleans up after it."""
+    counts = instance.get("compensation") or {}
+    told = ", ".join(f"{counts[name]} {name}" for name in ("pending", "completed", "failed") if counts.get(name))
+    return Padding(Text(f"── cleaning up ──{f' {told} to undo' if told else ''}", "dim"), (0, 0, 0, 2))
+
+
+def _get_name(step: Mapping[str, Any]) -> str:
+    """A node, and what a hook does with it; what the whole run has isn't called by the id that no node can have."""
+    node, role = str(step["node"]), _get_role(step)
+    return node if role == StepRole.STEP else f"{role} {node}" if not node.startswith("$") else role
+
+
+def _get_role(step: Mapping[str, Any]) -> str:
+    return str(step.get("role") or StepRole.STEP)
+
+
 def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
     status, error = step["status"], step.get("error")
+    if step.get("undone_at"):
+        return Text("undone by a rewind", "dim")
     if error:
         return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
     if status == StepStatus.QUEUED:
@@ -122,11 +153,19 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
         return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
     if status == StepStatus.WAITING:
         return Text("; ".join(_list_waits(instance, now, node=step["node"])) or "waiting", "yellow")
+    if status == StepStatus.RUNNING and step.get("progress") is not None:
+        return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
         return Text("")
     outcome = step.get("outcome")
     way = "" if outcome in (None, "next") else f"→ {outcome}  "
     return Text.assemble(way, (_compact(step.get("output")) if step.get("output") else "", "dim"))
+
+
+def _tell_beat(step: Mapping[str, Any], now: datetime) -> str:
+    """How long ago a step said how far it is."""
+    ago = show_span(_between(step.get("heartbeat_at"), now))
+    return f"{ago} ago" if ago else ""
 
 
 def _indent(node: str, branch: str | None) -> str:
@@ -150,6 +189,10 @@ def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
     if failure:
         node = f" at {failure['node']}" if failure.get("node") else ""
         yield Text.assemble((f"failed{node}: ", "bold red"), f"{failure.get('message')} ({failure.get('code')})")
+    kept = instance.get("artifacts") or {}
+    if kept.get("count"):
+        more = f" and {kept['count'] - len(kept['keys'])} more" if kept["count"] > len(kept["keys"]) else ""
+        yield Text.assemble(("artifacts ", "bold"), ", ".join(kept["keys"]) + more)
     if instance.get("cancel_reason"):
         yield Text.assemble(("cancelled: ", "bold"), str(instance["cancel_reason"]))
     if instance.get("status") == InstanceStatus.COMPLETED:
@@ -162,7 +205,9 @@ def _get_status(instance: Mapping[str, Any]) -> str:
 
 def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
     return any(
-        other["node"] == step["node"] and other.get("visit") == step.get("visit") and other.get("attempt", 1) > 1
+        (other["node"], _get_role(other)) == (step["node"], _get_role(step))
+        and other.get("visit") == step.get("visit")
+        and other.get("attempt", 1) > 1
         for other in steps
     )
 

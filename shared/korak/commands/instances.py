@@ -1,4 +1,4 @@
-"""korak start, emit, signal, list, show, retry, cancel, pause, resume: instances over HTTP."""
+"""korak emit, signal, list, show, retry, cancel, pause, resume, rewind, fork: instances over HTTP."""
 
 from __future__ import annotations
 
@@ -19,40 +19,18 @@ LOOK = 20.0
 PAGE = 200
 STATUSES = ", ".join(InstanceStatus)
 
-Instance = Annotated[str, typer.Argument(help="The instance's id.", metavar="INSTANCE")]
+Instance = Annotated[
+    str, typer.Argument(help="The instance's id, or DEFINITION~ID with an id of yours.", metavar="INSTANCE")
+]
 Owner = Annotated[str | None, typer.Option(help="Whose it is, as type:id.", metavar="OWNER")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit with 1 unless it completes.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (start, emit, signal, show, retry, cancel, pause, resume):
+    for command in (emit, signal, show, retry, cancel, pause, resume, rewind, fork):
         app.command(rich_help_panel=PANEL)(command)
     app.command("list", rich_help_panel=PANEL)(list_instances)
-
-
-def start(
-    ctx: typer.Context,
-    key: Annotated[str, typer.Argument(help="The definition's key.")],
-    input_: Annotated[str, typer.Option("--input", help=f"What it is given: {JSON}.", metavar="JSON")] = "{}",
-    id_key: Annotated[
-        str | None, typer.Option(help="The Idempotency-Key: repeated, the first instance is shown.", metavar="KEY")
-    ] = None,
-    wait: Wait = False,
-    owner: Owner = None,
-) -> None:
-    """Start an instance."""
-    caller, screen = open_caller(owner), get_screen(ctx)
-    body = {"input": read_json(input_, option="--input")}
-    answer = caller.post(f"/v1/definitions/{key}/start", body, idempotency_key=id_key)
-    if wait:
-        finish(caller, answer["instance"]["id"], screen)
-    elif screen.is_json:
-        screen.show(answer)
-    else:
-        if not answer.get("created", True):
-            screen.tell("This key has started it before: here is that instance.")
-        present(caller, answer["instance"], screen)
 
 
 def emit(
@@ -85,10 +63,15 @@ def signal(
     signal_id: Annotated[
         str | None, typer.Option("--id", help="The signal's own id: repeated, it is the same signal.", metavar="ID")
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help=f"Start DEFINITION~ID first where none is open, with this: {JSON}.", metavar="JSON"),
+    ] = None,
     owner: Owner = None,
 ) -> None:
     """Send a signal to one instance."""
     body = {"name": name, "payload": read_json(payload, option="--payload"), "id": signal_id}
+    body["start"] = None if start is None else {"input": read_json(start, option="--start")}
     given = {member: value for member, value in body.items() if value is not None}
     answer = open_caller(owner).post(f"/v1/instances/{instance}/signal", given)
     get_screen(ctx).show(answer, lambda told: "delivered" if told.get("delivered") else "kept until it is waited for")
@@ -102,6 +85,9 @@ def list_instances(
     definition: Annotated[
         list[str] | None, typer.Option(help="Only of these definitions; may be repeated.", metavar="KEY")
     ] = None,
+    run_id: Annotated[
+        list[str] | None, typer.Option("--id", help="Only under these ids of yours; may be repeated.", metavar="ID")
+    ] = None,
     created_after: Annotated[str | None, typer.Option(help="Only younger ones.", metavar="TIME")] = None,
     created_before: Annotated[str | None, typer.Option(help="Only older ones.", metavar="TIME")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=PAGE)] = 20,
@@ -112,6 +98,7 @@ def list_instances(
         "/v1/instances",
         status=status or None,
         definition=definition or None,
+        id=run_id or None,
         created_after=created_after,
         created_before=created_before,
         limit=limit,
@@ -151,6 +138,28 @@ def pause(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
 def resume(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
     """Let a paused instance go on."""
     command(ctx, instance, "resume", {}, owner)
+
+
+def rewind(
+    ctx: typer.Context,
+    instance: Instance,
+    to: Annotated[str, typer.Argument(help="A completed step's id, or a node for its newest visit.", metavar="STEP")],
+    owner: Owner = None,
+) -> None:
+    """Send an instance back to where it stood behind a completed step."""
+    command(ctx, instance, "rewind", {"to": to}, owner)
+
+
+def fork(
+    ctx: typer.Context,
+    instance: Instance,
+    to: Annotated[
+        str | None, typer.Option("--to", help="A completed step's id or a node, if not the newest.", metavar="STEP")
+    ] = None,
+    owner: Owner = None,
+) -> None:
+    """Begin an instance of its own where another one stood."""
+    command(ctx, instance, "fork", {} if to is None else {"to": to}, owner)
 
 
 def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], owner: str | None) -> None:

@@ -30,6 +30,16 @@ class Screen:
         else:
             Console().print(draw(answer))
 
+    def write(self, text: str) -> None:
+        """A piece of an answer that comes bit by bit, as it stands."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def write_raw(self, content: bytes) -> None:
+        """An answer that is no text, or needs no drawing."""
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+
     def tell(self, line: str) -> None:
         """Say something on the way; it never mixes with an answer."""
         sys.stderr.write(line + "\n")

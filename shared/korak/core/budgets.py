@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from korak.core import failing
 from korak.core.draft import Draft
 from korak.core.facts import Raised
-from korak.core.states import list_saved
+from korak.core.states import list_saved, note_writers
 from korak.graphs.hygiene import size
 from korak.graphs.plans import PlannedNode
 from korak.model import JsonObject
@@ -36,7 +36,7 @@ def make_bill(draft: Draft, node: PlannedNode, patch: JsonObject, output: JsonOb
     kept = draft.plan.settings.prune_after
     if kept is None or scope_id is not None:
         return Bill(written, made, units)
-    writers = _note_writers(draft, node, patch, saved, made)
+    writers = note_writers(draft.get_walk(WRITERS), node, patch, saved, made)
     removed: JsonObject = {key: number for key, number in writers.items() if _is_old(number, made, kept)}
     for key in removed:
         del writers[key]
@@ -72,7 +72,8 @@ def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:
     if bill.writers is not None and bill.writers != draft.get_walk(WRITERS):
         draft.set_walk(WRITERS, bill.writers)
     if bill.removed:
-        draft.remove_state(bill.removed)
+        state = draft.instance.state
+        draft.instance.state = {key: state[key] for key in state if key not in bill.removed}
 
 
 def get_units(draft: Draft) -> int:
@@ -96,20 +97,6 @@ def _count_transitions(draft: Draft, node: PlannedNode, scope_id: int | None) ->
         return 0
     count = draft.get_walk("transitions", scope_id).get("count")
     return (count if isinstance(count, int) else 0) + 1
-
-
-def _note_writers(draft: Draft, node: PlannedNode, patch: JsonObject, saved: JsonObject, number: int) -> JsonObject:
-    """The last writer of each key that a step's output or a container's bodies wrote, by the number of its transition.
-
-    What the start gave has none, and what set_field writes is the author's own: neither is ever pruned.
-    """
-    writers = draft.get_walk(WRITERS)
-    if node.bodies:
-        saved = {**patch, **saved}
-    else:
-        for key in patch:
-            writers.pop(key, None)
-    return {**writers, **dict.fromkeys(saved, number)}
 
 
 def _is_old(number: object, made: int, kept: int) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from korak.core.rooms import Demand, Denial
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.snapshot import Snapshot
-from korak.model import Json
+from korak.model import DeliveryKind, Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,60 @@ class Grant:
 
     step: StepRun
     input: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a run bids another one that it knows by its ULID: a row among that one's deliveries."""
+
+    ulid: str
+    kind: DeliveryKind
+    source_id: str
+    created_at: datetime
+    sender: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """A command for all open children of a run, which goes to them page by page. `seq` is that of its event."""
+
+    instance_id: int
+    seq: int
+    kind: DeliveryKind
+    sender: JsonObject | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """One run that a wait of this one is for. `is_needed`: without it the wait can't be satisfied."""
+
+    wait: Wait
+    place: int
+    ulid: str
+    is_needed: bool
+
+
+@dataclass(eq=False)
+class Outward:
+    """What a decision is to other runs. `end` is told to whoever waits for this run as its parent.
+
+    `children` are new instances, each with its own changes; they are written with the parent's or not at all.
+    """
+
+    children: list[Changes] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    cascades: list[Cascade] = field(default_factory=list)
+    dependencies: list[Dependency] = field(default_factory=list)
+    end: JsonObject | None = None
+
+
+@dataclass(eq=False)
+class Leavings:
+    """What steps leave beside their records. `closed_chunks`: visits, by execution id, that need theirs no longer."""
+
+    artifacts: list[Artifact] = field(default_factory=list)
+    closed_chunks: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -41,13 +97,21 @@ class Changes:
     """Attempts of containers whose open scopes are cancelled, be they in the snapshot or not."""
     adopted_scopes: list[tuple[int, int]] = field(default_factory=list)
     """Attempts of failed containers, each with the one that its scopes belong to from now on, the unfinished anew."""
+    compensations: list[Compensation] = field(default_factory=list)
+    new_compensations: list[Compensation] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    leavings: Leavings | None = None
     claimed: list[Grant] = field(default_factory=list)
     ready: list[StepRun] = field(default_factory=list)
     transitions: list[str] = field(default_factory=list)
+    undone: list[int] | None = None
+    """Attempts that a rewind has taken back, None where none was asked for; the kept result is written then too."""
+    fork: Changes | None = None
+    """The new instance that this one was forked into."""
+    outward: Outward | None = None
     demands: list[Demand] = field(default_factory=list)
     """The room that what is claimed here needs; the changes hold only if the store finds it."""
     parkings: list[tuple[StepRun, Denial]] = field(default_factory=list)
@@ -60,8 +124,30 @@ class Changes:
     """Steps of other runs that got ready because of these changes; filled in by the store."""
     dropped: str | None = None
     """Why the fact changed nothing that it was meant to change, e.g. `stale_token`."""
+    is_echo: bool = False
+    """Whether the changes before these, decided in the same go, write and tell all but what was claimed and dropped."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return not (self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries)
+        return self.is_echo or not (
+            self.is_new or self.events or self.steps or self.new_steps or self.waits or self.deliveries
+        )
+
+
+def spread(batch: Iterable[Changes]) -> Iterator[Changes]:
+    """Every instance's changes, those of new children and of a fork behind the run's own."""
+    for changes in batch:
+        yield changes
+        if changes.fork is not None:
+            yield changes.fork
+        if changes.outward is not None:
+            yield from changes.outward.children
+
+
+def echo(changes: Changes, claimed: list[Grant], dropped: str | None) -> Changes:
+    """What one more fact of the same decision came to; `changes` write it."""
+    twin = copy(changes)
+    twin.claimed, twin.dropped, twin.outward = claimed, dropped, None
+    twin.ready, twin.transitions, twin.roused, twin.is_ended, twin.is_echo = [], [], [], False, True
+    return twin

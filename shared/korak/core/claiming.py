@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import failing, starting, waiting, walking
+from korak.core import failing, hooks, nesting, starting, undoing, waiting, walking
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import StepRun
@@ -19,9 +19,11 @@ def claim(draft: Draft, step_id: int, claimant: Claimant) -> None:
     if step is None or step.ready_at is None or step.status is StepStatus.RUNNING:
         draft.dropped = "not_ready"
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
+    node = draft.plan.find(step.node_id, step.role)
+    if node is None and step.role is StepRole.STEP:
         failing.give_up(draft, "invalid_graph", f"no node {step.node_id}")
+    elif node is None:
+        hooks.finish(draft, step, failing.broken_graph(f"no node {step.node_id}"))
     elif step.role is not StepRole.STEP:
         _claim_hook(draft, node, step, claimant)
     elif draft.instance.paused_at is not None:
@@ -38,7 +40,11 @@ def _claim_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claima
         starting.park(draft, hook, ParkedFor.ENGINE)
         return
     _fire_retry(draft, hook)
-    starting.run_hook(draft, node, hook, claimant)
+    given = undoing.get_input(draft, node, hook)
+    if isinstance(given, Raised):
+        hooks.finish(draft, hook, given)
+    else:
+        starting.run_hook(draft, node, hook, claimant, given)
 
 
 def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
@@ -46,6 +52,9 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
         _fire_retry(draft, step)
         signal = None if step.resume_signal is None else Signal.from_json(step.resume_signal)
         _decide(draft, node, step, signal)
+    elif nesting.is_childs(step):
+        _fire_retry(draft, step)
+        nesting.retry(draft, step)
     elif not claimant.runs(node.type, node.type_version):
         starting.park(draft, step, ParkedFor.ENGINE)
         draft.dropped = "no_engine_for_type"
@@ -94,7 +103,7 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
     """
     step = draft.edit(step)
     step.resume_signal = signal.to_json()
-    if node.is_pure:
+    if node.is_pure or signal.kind is SignalKind.CHILD:
         draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
         _decide(draft, node, step, signal)
     elif claimant is not None and claimant.runs(node.type, node.type_version):
@@ -108,7 +117,11 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
 
 def _decide(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal | None = None) -> None:
     step = draft.move(step, StepStatus.RUNNING)
-    walking.walk(draft, walking.decide_pure(draft, node, step, signal), step.scope_id)
+    if signal is not None and signal.kind is SignalKind.CHILD:
+        target = nesting.settle(draft, node, step, signal)
+    else:
+        target = walking.decide_pure(draft, node, step, signal)
+    walking.walk(draft, target, step.scope_id)
 
 
 def _run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import containers, failing, waiting
+from korak.core import containers, failing, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
 from korak.model import (
     ClosedReason,
+    DeliveryKind,
     EventType,
     FailureCategory,
     InstanceStatus,
@@ -21,15 +22,19 @@ from korak.model import (
 
 
 def cancel(draft: Draft, reason: str | None, actor: JsonObject | None) -> None:
-    """End the run: waits are cancelled, steps that had begun clean up (CN-1 to CN-3). Conflict once ended (CN-8)."""
+    """End the run: waits are cancelled, steps that had begun clean up, what has completed is undone (CN-1 to CN-3).
+
+    Conflict once ended (CN-8), but for a failed run for which a cancel still has something to run.
+    """
     instance = draft.instance
-    if instance.is_ended:
+    if instance.is_ended and not undoing.may_cancel_failed(draft):
         raise Conflict("instance_not_cancellable", status=instance.status)
     draft.move_instance(InstanceStatus.CANCELLED)
     failing.close_live(draft)
     instance.ended_at, instance.closed_reason = draft.now, ClosedReason.CANCELLED
     instance.cancel_reason = reason
     draft.record(EventType.INSTANCE_CANCELLED, None, {"reason": reason, "actor": actor})
+    undoing.owe(draft)
 
 
 def pause(draft: Draft, actor: JsonObject | None) -> None:
@@ -47,6 +52,7 @@ def pause(draft: Draft, actor: JsonObject | None) -> None:
         waiting.suspend(draft, wait)
     for step in _list_idle(draft):
         draft.hold(step)
+    telling.cascade(draft, DeliveryKind.PAUSE)
     draft.record(EventType.INSTANCE_PAUSED, None, {"actor": actor})
 
 
@@ -65,6 +71,7 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
         step.parked_for = None
         if not _awaits_retry(draft, step.id) and containers.is_owed_a_look(draft, step):
             draft.make_ready(step)
+    telling.cascade(draft, DeliveryKind.RESUME)
     draft.record(EventType.INSTANCE_RESUMED, None, {"actor": actor})
 
 
@@ -87,10 +94,15 @@ def _awaits_retry(draft: Draft, step_id: int) -> bool:
 
 
 def retry(draft: Draft, actor: JsonObject | None) -> None:
-    """Reopen a failed run at the step that failed (MR-1 to MR-5). Conflict where no step of it failed (MR-4, MR-6)."""
+    """Reopen a failed run at the step that failed, or stood when its time was over (MR-1 to MR-5).
+
+    Conflict where no step of it failed (MR-4, MR-6), and where what it had done was undone.
+    """
     instance, failed = draft.instance, draft.snapshot.failed
     if instance.status is not InstanceStatus.FAILED:
         raise Conflict("instance_not_retryable", why=f"it is {instance.status}")
+    if draft.plan.settings.compensate_on_failure:
+        raise Conflict("instance_not_retryable", why="what it had done was undone as it failed; start it again")
     if failed is None or failed.node_id not in draft.plan.nodes:
         raise Conflict("instance_not_retryable", why="it didn't fail on a step; start it again")
     draft.move_instance(InstanceStatus.RUNNING)
@@ -104,13 +116,15 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
 
 
 def expire(draft: Draft) -> None:
-    """The run is out of time: it fails, and what lives in it is cancelled."""
+    """The run is out of time: it fails at the step where it stands, and what lives in it is cancelled."""
     instance = draft.instance
     if instance.is_ended or instance.deadline_at is None or instance.deadline_at > draft.now:
         draft.dropped = "not_due"
         return
+    stood = next((step for step in _list_steps(draft) if step.scope_id is None), None)
     seconds = (instance.deadline_at - (instance.started_at or instance.created_at)).total_seconds()
     failing.fail_instance(draft, "deadline_exceeded", {"seconds": seconds}, category=FailureCategory.DEADLINE)
+    instance.failed_node_id = None if stood is None else stood.node_id
 
 
 def settle_status(draft: Draft) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 from korak.core import failing, retries, starting, waiting, walking
@@ -54,15 +53,14 @@ def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
     if (counters.verdict or counters.judge()) == DONE:
         _conclude(draft, step, counters)
         return False
-    if step.id not in grown and counters.created < counters.total and _make_page(draft, step, counters):
+    if step.id not in grown and counters.wants_page and _make_page(draft, step, counters):
         grown.add(step.id)
         return True
-    if counters.running < counters.concurrency:
-        pending = min(draft.scopes.iterate_pending(step), key=lambda scope: scope.item_index or 0, default=None)
-        if pending is not None:
-            _start(draft, step, counters, pending)
-            return True
-    if counters.has_debt:
+    pending = draft.scopes.list_pending(step)
+    if pending and counters.running < counters.concurrency:
+        _start(draft, step, counters, draft.scopes.rows[pending.popleft()])
+        return True
+    if step.ready_at is None and (counters.has_debt or counters.has_few(len(pending))):
         draft.make_ready(step)
     return False
 
@@ -81,7 +79,7 @@ def _make_page(draft: Draft, step: StepRun, counters: Counters) -> bool:
             draft.scopes.add(draft.make_id(), step, index, name=names[index])
         else:
             draft.scopes.add(draft.make_id(), step, index, item=cast("list[JsonObject]", items)[index])
-    _write(draft, step, replace(counters, created=end))
+    _write(draft, step, counters.change(created=end))
     return True
 
 
@@ -89,7 +87,7 @@ def _start(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> Non
     node = draft.plan.nodes[step.node_id]
     draft.scopes.move(scope.id, ScopeStatus.RUNNING)
     index = scope.item_index or 0
-    _write(draft, step, replace(counters, started=counters.started + 1, next_index=index + 1))
+    _write(draft, step, counters.change(started=counters.started + 1, next_index=index + 1))
     walking.walk(draft, node.branches.get(scope.name or BODY, node.body), scope.id)
 
 
@@ -139,7 +137,7 @@ def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     ended = [scope for scope in draft.scopes.list_of(step) if scope.finish_order is not None]
     if len(ended) < counters.settled:
         failing.close_inside(draft, step)
-        draft.make_ready(_write(draft, step, replace(counters, verdict=DONE)))
+        draft.make_ready(_write(draft, step, counters.change(verdict=DONE)))
         return
     outcome, output, patch = merge(node, counters, ended)
     following = walking.complete(draft, node, step, outcome, output, patch=patch)
@@ -178,12 +176,12 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     is_new = failed.status is StepStatus.CANCELLED
     if failed.counters is None:
         if is_new:
-            starting.enqueue_first(draft, node, walking.revisit(draft, node, failed.scope_id))
+            starting.enqueue_first(draft, node, walking.revisit(draft, node, failed.scope_id, after=failed))
         else:
             retries.reopen(draft, node, failed)
         return
     if is_new:
-        step = walking.revisit(draft, node, failed.scope_id)
+        step = walking.revisit(draft, node, failed.scope_id, after=failed)
     else:
         step = draft.add_step(node, visit=failed.visit, like=failed)
     step = _wait_again(draft, node, step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from korak.model import JsonObject
@@ -17,14 +17,14 @@ PAGE = 500
 AT_A_TIME = 100
 """How many run at a time where nothing is said: every decision looks at all that live."""
 
-AHEAD = 20
-"""How many bodies that are to be started are in view, where nothing asks for more."""
+RESERVE = PAGE // 2
+"""Fewer bodies than these with a row and without a token: the next page is made."""
 
 SMALL = 50
 """A container of no more bodies is loaded with those that have ended, so that it is merged as the last one ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counters:
     """The numbers of one container's visit. `created` have a row, `started` a token or had one, `settled` have ended.
 
@@ -51,10 +51,24 @@ class Counters:
         return self.started - self.settled
 
     @property
+    def wants_page(self) -> bool:
+        """Whether it is time to make the next page of bodies."""
+        return self.created < self.total and self.created - self.started < RESERVE
+
+    @property
     def has_debt(self) -> bool:
         """Whether the container itself has something to do: rows to make, bodies to start, results to merge."""
         is_behind = self.started < self.total and self.running < self.concurrency
-        return self.verdict is not None or self.created < self.total or is_behind
+        return self.verdict is not None or self.wants_page or is_behind
+
+    def has_few(self, in_view: int) -> bool:
+        """Whether so many bodies in view are too few, as there are more to be started."""
+        return 2 * in_view <= self.concurrency and self.started + in_view < self.created
+
+    @property
+    def room(self) -> int:
+        """How many bodies that are to be started are in view where nothing asks for more."""
+        return min(PAGE, 2 * self.concurrency)
 
     def judge(self) -> str | None:
         """DONE where enough have succeeded, FAILED where too few still can, else None."""
@@ -65,8 +79,7 @@ class Counters:
 
     def settle(self, *, has_succeeded: bool) -> Counters:
         """One more body has ended."""
-        return replace(
-            self,
+        return self.change(
             settled=self.settled + 1,
             succeeded=self.succeeded + has_succeeded,
             failed=self.failed + (not has_succeeded),
@@ -75,8 +88,7 @@ class Counters:
 
     def reopen(self, halted: int) -> Counters:
         """What a retry begins with: what has succeeded stays, `halted` bodies go on, all others start anew."""
-        return replace(
-            self,
+        return self.change(
             next_index=0,
             started=self.succeeded + halted,
             settled=self.succeeded,
@@ -84,9 +96,15 @@ class Counters:
             verdict=None,
         )
 
+    def change(self, **what: Any) -> Counters:
+        """The same with other numbers. Every body's end makes some, so this doesn't check as a constructor does."""
+        twin = object.__new__(Counters)
+        twin.__dict__.update(self.__dict__, **what)
+        return twin
+
     def to_json(self) -> JsonObject:
         """As it is stored."""
-        return asdict(self)
+        return dict(self.__dict__)
 
     @classmethod
     def from_json(cls, stored: JsonObject) -> Counters:

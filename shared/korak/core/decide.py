@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
-from korak.core import claiming, commanding, containers, delivering, failing, limiting, recording, retries, walking
-from korak.core.changes import Changes
+from korak.core import (
+    claiming,
+    commanding,
+    containers,
+    delivering,
+    failing,
+    forking,
+    limiting,
+    nesting,
+    recording,
+    retries,
+    rewinding,
+    telling,
+    undoing,
+)
+from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
 from korak.core.facts import (
+    Backward,
     Broken,
     CancelAsked,
     Claimed,
@@ -16,6 +32,8 @@ from korak.core.facts import (
     Delivered,
     Fact,
     Finished,
+    ForkAsked,
+    Forked,
     Freed,
     HandedBack,
     Lost,
@@ -23,10 +41,10 @@ from korak.core.facts import (
     Refused,
     ResumeAsked,
     RetryAsked,
+    RewindAsked,
     Started,
 )
 from korak.core.snapshot import Snapshot
-from korak.model import EventType, InstanceStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -34,28 +52,49 @@ def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
 
     Raises Conflict where a command asks what the state forbids; then nothing changes.
     """
+    return decide_all(snapshot, [fact], now)[0]
+
+
+def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list[Changes]:
+    """The changes that follow from several facts of one instance, one after the other: the first has them all.
+
+    Those of the others are its echoes: they tell what became of their fact. What `decide` raises for one it raises for
+    all of them.
+    """
     draft = Draft(snapshot, now)
-    if not isinstance(fact, Broken):
+    if not isinstance(facts[0], Broken):
         delivering.obey(draft)
-    _answer(draft, fact)
-    containers.proceed(draft)
+    answers = [_answer_next(draft, fact) for fact in facts]
     if draft.instance.status is not None:
         commanding.settle_status(draft)
+    if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
+        telling.tell_end(draft)
     if draft.plan.has_flow and draft.instance.is_ended:
         draft.needs.leaves = limiting.leave(draft)
-    return draft.finish()
+    changes = draft.finish()
+    changes.claimed, changes.dropped = answers[0]
+    return [changes, *(echo(changes, claimed, dropped) for claimed, dropped in answers[1:])]
+
+
+def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
+    """Answer one fact; what runs by it, and why it was dropped."""
+    draft.begin_fact()
+    _answer(draft, fact)
+    containers.proceed(draft)
+    undoing.proceed(draft)
+    return draft.claimed, draft.dropped
 
 
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
-        case Finished(step, token, result, claimant):
+        case Finished(step, token, result, claimant, left):
             draft.claimant = claimant
-            recording.record(draft, step, token, result)
+            recording.record(draft, step, token, result, left)
         case Claimed(step, claimant):
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
-            _start(draft)
+            nesting.begin(draft)
         case Lost(step, token):
             recording.lose(draft, step, token)
         case HandedBack(step, token):
@@ -69,7 +108,8 @@ def _answer(draft: Draft, fact: Fact) -> None:
 
 
 def _command(
-    draft: Draft, fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken
+    draft: Draft,
+    fact: Refused | DeadlinePassed | CancelAsked | PauseAsked | ResumeAsked | RetryAsked | Broken | Backward,
 ) -> None:
     match fact:
         case Refused(code, params):
@@ -87,11 +127,17 @@ def _command(
         case RetryAsked(actor):
             commanding.retry(draft, actor)
         case _:
+            _go_back(draft, fact)
+
+
+def _go_back(draft: Draft, fact: Backward) -> None:
+    match fact:
+        case RewindAsked(to, actor):
+            rewinding.rewind(draft, to, actor)
+        case ForkAsked(ulid, to, actor):
+            made = forking.fork(draft, ulid, to, actor)
+            draft.fork = decide(made, Forked(draft.instance.ulid, to, actor), draft.now)
+        case Forked(source, to, actor):
+            forking.begin(draft, source, to, actor)
+        case _:
             assert_never(fact)
-
-
-def _start(draft: Draft) -> None:
-    draft.move_instance(InstanceStatus.RUNNING)
-    draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED)
-    walking.walk(draft, draft.plan.start)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from korak.core import claiming, commanding, waiting
+from korak.core import claiming, commanding, telling, waiting
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.errors import Conflict
 from korak.model import DeliveryKind, JsonObject, StepStatus
 
-COMMANDS = (DeliveryKind.CANCEL, DeliveryKind.PAUSE, DeliveryKind.RESUME)
+COMMANDS = (DeliveryKind.CANCEL, DeliveryKind.PAUSE, DeliveryKind.RESUME, DeliveryKind.RETRY)
 
 
 def obey(draft: Draft) -> None:
@@ -33,8 +33,18 @@ def _carry_out(draft: Draft, delivery: Delivery) -> None:
             commanding.cancel(draft, reason if isinstance(reason, str) else None, delivery.sender)
         case DeliveryKind.PAUSE:
             commanding.pause(draft, delivery.sender)
+        case DeliveryKind.RETRY:
+            _retry(draft, delivery)
         case _:
             commanding.resume(draft, delivery.sender)
+
+
+def _retry(draft: Draft, delivery: Delivery) -> None:
+    """The parent tries again: a failed run goes on. One that can't, or has done it meanwhile, tells its end again."""
+    with suppress(Conflict):
+        commanding.retry(draft, delivery.sender)
+    if draft.instance.is_ended:
+        telling.tell_end(draft)
 
 
 def deliver(draft: Draft) -> None:
@@ -52,7 +62,7 @@ def _hand_out(draft: Draft, delivery: Delivery) -> None:
         if delivery.kind is DeliveryKind.SIGNAL:
             draft.buffer(delivery)
     elif (step := _find_taker(draft, delivery)) is not None:
-        _wake(draft, step)
+        _wake(draft, step, delivery)
     elif delivery.kind is DeliveryKind.SIGNAL:
         draft.buffer(delivery)
     elif not waiting.is_awaited(draft, delivery):
@@ -67,9 +77,9 @@ def _find_taker(draft: Draft, delivery: Delivery) -> StepRun | None:
     return None
 
 
-def _wake(draft: Draft, step: StepRun) -> None:
+def _wake(draft: Draft, step: StepRun, delivery: Delivery) -> None:
     node = draft.plan.nodes.get(step.node_id)
-    if node is None or not node.is_pure:
+    if node is None or not (node.is_pure or delivery.kind is DeliveryKind.CHILD):
         draft.make_ready(step)
     else:
         claiming.wake(draft, node, step, None)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from korak.core import transitions
-from korak.core.changes import Changes, Grant
+from korak.core.changes import Changes, Grant, Leavings, Outward
 from korak.core.rooms import Needs
 from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
 from korak.core.scopes import Scopes, get_state
-from korak.core.snapshot import Claimant, Kept, Policy, Snapshot
+from korak.core.snapshot import Claimant, Policy, Snapshot
+from korak.core.stack import Stack
 from korak.graphs.plans import Plan, PlannedNode
 from korak.model import (
-    DeliveryKind,
     EventType,
     InstanceStatus,
     Json,
@@ -31,6 +31,11 @@ from korak.model import (
 class Draft:
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
+    undone: list[int] | None = None
+    fork: Changes | None = None
+    leavings: Leavings | None = None
+    outward: Outward | None = None
+
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
@@ -42,14 +47,11 @@ class Draft:
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
         self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
-        self.walked = 0
-        self.claimant: Claimant | None = None
+        self.begin_fact()
         self.last_outputs: dict[int | None, JsonObject] = {}
         self.containers: list[int] = []
         self.ended_scopes: list[int] = []
-        self.claimed: list[Grant] = []
         self.needs: Needs = Needs()
-        self.dropped: str | None = None
         self.cancelled: dict[int, StepRun] = dict(snapshot.cancelled)
         self._events: list[Event] = []
         self._failures: list[Failure] = []
@@ -62,6 +64,18 @@ class Draft:
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
         self._last_id = 0
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The compensations, of which only graphs that undo something have any."""
+        return Stack(self.snapshot.compensations)
+
+    def begin_fact(self) -> None:
+        """Forget what belongs to the fact before: who asked, how far was walked, what runs by it."""
+        self.walked = 0
+        self.claimant: Claimant | None = None
+        self.claimed: list[Grant] = []
+        self.dropped: str | None = None
 
     def make_id(self) -> int:
         """An id of the draft's own, until the store has given the row another one."""
@@ -90,7 +104,7 @@ class Draft:
         if to is not StepStatus.QUEUED:
             step.parked_for = None
         if to in (StepStatus.QUEUED, StepStatus.WAITING):
-            release_claim(step)
+            step.release_claim()
         if not to.is_live:
             step.finished_at = self.now
             self.clear_ready(step)
@@ -103,7 +117,7 @@ class Draft:
         """A cancelled attempt whose holder has been heard: its claim is over, so that it is heard once."""
         twin = self._edited.setdefault(step.id, copy(step))
         self.cancelled[step.id] = twin
-        release_claim(twin)
+        twin.release_claim()
         return twin
 
     def add_step(
@@ -129,7 +143,7 @@ class Draft:
         if like is not None:
             step.attempt = like.attempt + 1
             step.retry_of = like.ulid
-            step.execution_id = like.execution_id
+            step.execution_id, step.idempotency_key = like.execution_id, like.idempotency_key
             step.scope_id, step.parent_step_run_id = like.scope_id, like.parent_step_run_id
             step.role, step.call, step.hook_order = like.role, like.call, like.hook_order
             step.flow = like.flow
@@ -163,6 +177,17 @@ class Draft:
         step.ready_at = step.sent_at = step.probe = None
         self._made_ready.pop(step.id, None)
         return step
+
+    def close_chunks(self, step: StepRun) -> None:
+        """What the visit has streamed is in its output now."""
+        left = self.leave()
+        if step.execution_id not in left.closed_chunks:
+            left.closed_chunks.append(step.execution_id)
+
+    def leave(self) -> Leavings:
+        """Where it is noted what steps leave beside their records."""
+        self.leavings = self.leavings or Leavings()
+        return self.leavings
 
     # waits and deliveries
 
@@ -223,23 +248,10 @@ class Draft:
         if delivery.buffered_at is None:
             self._edit_delivery(delivery).buffered_at = self.now
 
-    def consume(self, kept: Kept, wait: Wait) -> None:
-        """An event kept from before is this wait's: a taken row says so, and no wait of this run takes it again."""
-        delivery = Delivery(
-            id=0,
-            instance_id=self.instance.id,
-            owner_scope=self.instance.owner_scope,
-            kind=DeliveryKind.EVENT,
-            source_id=kept.source_id,
-            created_at=self.now,
-            step_run_id=wait.step_run_id,
-            wait_id=wait.id,
-            name=kept.name,
-            payload=kept.payload,
-        )
+    def add_taken(self, delivery: Delivery) -> None:
+        """A row that nobody has sent, taken as it is made."""
         delivery.taken_at = self.now
         self._new_deliveries.append(delivery)
-        self.record(EventType.SIGNAL_RECEIVED, None, {"name": kept.name, "source_id": kept.source_id})
 
     def _edit_delivery(self, delivery: Delivery) -> Delivery:
         if delivery.id not in self._edited_deliveries:
@@ -275,7 +287,7 @@ class Draft:
 
     def _list_ended(self) -> dict[tuple[int | None, str], JsonObject]:
         """What may still be read of ended visits: those of bodies that are over are nobody's."""
-        if not self.scopes.edited and not self.scopes.closed and not self.scopes.added:
+        if not (self.scopes.is_touched or self.snapshot.halted):
             return self.ended
         rows = self.scopes.rows
         live = {None, *(scope.id for scope in rows.values() if scope.status is ScopeStatus.RUNNING)}
@@ -290,10 +302,6 @@ class Draft:
         if written:
             place = self._edit_place(scope_id)
             place.state = {**(place.state or {}), **written}
-
-    def remove_state(self, keys: Container[str]) -> None:
-        """Take keys out of the run's own state."""
-        self.instance.state = {key: value for key, value in self.instance.state.items() if key not in keys}
 
     def get_walk(self, part: str, scope_id: int | None = None) -> JsonObject:
         """A copy of one part of a place's bookkeeping: `visits`, of the whole run, or `loops`, by node."""
@@ -318,6 +326,12 @@ class Draft:
         scope.error = error if isinstance(error, dict) else None
         self.ended_scopes.append(scope_id)
 
+    def reach(self) -> Outward:
+        """What this decision is to other runs."""
+        if self.outward is None:
+            self.outward = Outward()
+        return self.outward
+
     def finish(self) -> Changes:
         """The changes, and the snapshot that holds after them."""
         instance, before = self.instance, self.snapshot.instance
@@ -339,13 +353,15 @@ class Draft:
             new_deliveries=self._new_deliveries,
             events=self._events,
             failures=self._failures,
-            claimed=self.claimed,
+            leavings=self.leavings,
             transitions=self._transitions,
+            undone=self.undone,
+            fork=self.fork,
+            outward=self.outward,
             demands=self.needs.demands,
             parkings=self.needs.parkings,
             freed=self._list_freed() if self.plan.has_flow else [],
             leaves=self.needs.leaves,
-            dropped=self.dropped,
         )
         if changes.is_empty:
             return changes
@@ -355,6 +371,8 @@ class Draft:
         changes.after = Snapshot(
             instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
         )
+        if self.plan.has_compensations:
+            self.stack.finish(changes)
         return changes
 
     def _list_freed(self) -> list[int]:
@@ -367,8 +385,3 @@ class Draft:
             and (node := self.plan.nodes.get(step.node_id)) is not None
             and node.flow
         ]
-
-
-def release_claim(step: StepRun) -> None:
-    """Who doesn't run holds no claim: a token that is heard of again is a stale one."""
-    step.engine_id = step.claim_token = step.claimed_at = step.lease_until = None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from korak.core.opening import Opening
 from korak.core.snapshot import Claimant
 from korak.model import FailureCategory, JsonObject
+from korak.steps.artifacts import Made
 from korak.steps.contract import Complete, Fail, Wait
+from korak.steps.waits import Due
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,45 @@ class Raised:
     trace: str | None = None
 
 
-HandlerResult: TypeAlias = Complete | Wait | Fail | Raised
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt leaves beside its result: artifacts, and whether it stored chunks."""
+
+    artifacts: tuple[Made, ...] = ()
+    has_streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Runs to start below this one.
+
+    Before them `offset` were started in this visit, and `rest` more will follow in its next pages.
+
+    With `awaits` the step waits for the one run that it starts, no longer than `timeout` says.
+    """
+
+    openings: tuple[Opening, ...]
+    output: JsonObject
+    offset: int = 0
+    rest: int = 0
+    awaits: bool = False
+    timeout: Due = None
+
+
+DependMode: TypeAlias = Literal["all", "any", "quorum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Depend:
+    """Other runs to wait for, by their ULIDs: all of them, any, or `quorum`; each is there and the owner's."""
+
+    ulids: tuple[str, ...]
+    mode: DependMode = "all"
+    quorum: int = 1
+    timeout: Due = None
+
+
+HandlerResult: TypeAlias = Complete | Wait | Fail | Raised | Spawn | Depend
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +98,7 @@ class Finished:
     token: str
     result: HandlerResult
     claimant: Claimant | None = None
+    left: Left | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +157,32 @@ class RetryAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class RewindAsked:
+    """Somebody sends the run back to the place behind a completed step: an attempt's or visit's id, or a node."""
+
+    to: str
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkAsked:
+    """Somebody wants a run of its own, under this ULID, that begins where this one stood; None: behind its newest."""
+
+    ulid: str
+    to: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A new run begins where the run of that ULID stood, whose past its snapshot has."""
+
+    source: str
+    to: str | None = None
+    actor: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Freed:
     """The thread of an abandoned attempt has ended at last: the attempt after it needn't wait for it any longer."""
 
@@ -144,4 +212,12 @@ Fact: TypeAlias = (
     | PauseAsked
     | ResumeAsked
     | RetryAsked
+    | RewindAsked
+    | ForkAsked
+    | Forked
 )
+
+Backward: TypeAlias = RewindAsked | ForkAsked | Forked
+
+BACKWARD = (RewindAsked, ForkAsked)
+"""Facts that are answered from the instance's past, which is loaded for them alone."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from korak.core import hooks, retries, waiting
+from korak.core import hooks, retries, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
 from korak.core.scopes import list_path
-from korak.errors import render
 from korak.graphs.plans import PlannedNode
 from korak.model import (
     ClosedReason,
@@ -24,10 +23,7 @@ from korak.model import (
 )
 
 ERROR_EXIT = "error"
-UNKNOWN = "exception"
-"""The code of an exception that says nothing of itself (RT-10)."""
-
-LEASE_EXPIRED = Raised("lease_expired", category=FailureCategory.ENGINE)
+LEASE_EXPIRED = retries.LEASE_EXPIRED
 
 
 def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> str | None:
@@ -37,7 +33,7 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
     by the exit that the node's `on_error` or `error` edge gives; without either the run fails (RT-7).
     """
     failed = _close(draft, step, error)
-    if _may_retry(draft, node, failed, error):
+    if retries.may_retry(node, failed, error, draft.policy):
         _note(draft, failed, error, "retry")
         retries.schedule(draft, node, failed, error)
         return None
@@ -66,8 +62,7 @@ def _give_way(draft: Draft, failed: StepRun, error: Raised) -> None:
 
 def get_told(code: str, message: str | None, params: JsonObject | None, attempts: int) -> JsonObject:
     """What values read of a failure, as `steps.<id>.error`. The text of an unknown exception is for operators only."""
-    is_ours = code == UNKNOWN or message is None
-    return {"code": code, "message": render(code, params) if is_ours else message, "attempts": attempts}
+    return {"code": code, "message": telling.say(code, message, params), "attempts": attempts}
 
 
 def has_exit(node: PlannedNode) -> bool:
@@ -90,14 +85,6 @@ def _close(draft: Draft, step: StepRun, error: Raised) -> StepRun:
     step.error_code, step.error_message = error.code, error.message
     step.error_params, step.error_retryable, step.error_category = error.params, error.is_retryable, error.category
     return step
-
-
-def _may_retry(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> bool:
-    if not error.is_retryable:
-        return False
-    attempts = retries.get_max_attempts(retries.get_policy(node, draft.policy), draft.policy)
-    # A crash of ours isn't the step's failure: the last attempt that a lost lease took is given once more.
-    return step.attempt < attempts or (error is LEASE_EXPIRED and step.attempt == attempts)
 
 
 def _note(draft: Draft, step: StepRun, error: Raised, propagation: str) -> None:
@@ -160,6 +147,7 @@ def fail_instance(
             )
         )
     draft.record(EventType.INSTANCE_FAILED, step, {"code": code})
+    undoing.owe(draft)
 
 
 def give_up(draft: Draft, code: str, detail: str) -> None:
@@ -203,6 +191,7 @@ def cancel_steps(draft: Draft, steps: Sequence[StepRun]) -> None:
         if step.counters is not None:
             draft.scopes.close(step)
         was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1 or step.resume_signal is not None
+        telling.cancel_awaited(draft, step)
         draft.cancel_waits(step)
         cancelled = draft.move(step, StepStatus.CANCELLED)
         draft.record(EventType.STEP_CANCELLED, cancelled)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from korak.core.rows import Instance
+from korak.core.identity import Greeting, Identity
+from korak.core.rows import Child, Instance
 from korak.core.snapshot import Policy, Snapshot
 from korak.errors import KorakError
 from korak.graphs.plans import Plan
@@ -32,6 +33,16 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Parent:
+    """The run and the attempt that start another one. `paused_at`: a child of a paused run begins paused."""
+
+    instance_id: int
+    step_run_id: int
+    depth: int
+    paused_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """Everything that a start decides. `input` has been accepted by the plan. Times are seconds."""
 
@@ -40,6 +51,7 @@ class Opening:
     owner: Owner
     input: JsonObject
     trigger: TriggerKind = TriggerKind.MANUAL
+    trigger_key: str | None = None
     trigger_payload: JsonObject | None = None
     starter: str | None = None
     labels: tuple[str, ...] = ()
@@ -48,6 +60,12 @@ class Opening:
     digest: str | None = None
     fingerprint: str | None = None
     state: JsonObject = field(default_factory=dict)
+    identity: Identity | None = None
+    greeting: Greeting | None = None
+    run_number: int = 1
+    is_patient: bool = False
+    """Whether a limit on starts leaves nothing behind: who asks will ask again."""
+    parent: Parent | None = None
 
 
 def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
@@ -64,6 +82,7 @@ def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
         owner_id=owner.id,
         owner_scope=owner.scope,
         trigger_type=opening.trigger,
+        trigger_key=opening.trigger_key,
         trigger_payload=opening.trigger_payload,
         input=opening.input,
         definition_hash=opening.version.checksum,
@@ -73,6 +92,8 @@ def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
         starter_type=None if opening.starter is None else "user",
         starter_id=opening.starter,
         idempotency_digest=opening.digest,
+        business_id=None if opening.identity is None else opening.identity.id,
+        run_number=opening.run_number,
         state=opening.state,
         labels=[*opening.labels, *_get_label(opening, now)],
         priority=priority or 0,
@@ -80,7 +101,17 @@ def open_instance(opening: Opening, policy: Policy, now: datetime) -> Snapshot:
         deadline_at=deadline,
         deadline_seconds=None if deadline is None else (deadline - now).total_seconds(),
     )
-    return Snapshot(instance, plan, policy)
+    return Snapshot(instance if opening.parent is None else _adopt(instance, opening.parent), plan, policy)
+
+
+def _adopt(instance: Instance, parent: Parent) -> Child:
+    """The same instance as somebody's child. While it is paused it has no deadline, only seconds for one."""
+    child = object.__new__(Child)
+    child.__dict__ = {**instance.__dict__, "parent_instance_id": parent.instance_id, "depth": parent.depth + 1}
+    child.parent_step_run_id = parent.step_run_id
+    if parent.paused_at is not None:
+        child.paused_at, child.deadline_at = parent.paused_at, None
+    return child
 
 
 def _get_deadline(opening: Opening, now: datetime) -> datetime | None:

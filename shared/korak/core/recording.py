@@ -4,29 +4,56 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from korak.core import failing, hooks, starting, walking
+from korak.core import depending, failing, hooks, nesting, starting, walking
 from korak.core.draft import Draft
-from korak.core.facts import HandlerResult, Raised
-from korak.core.rows import StepRun
+from korak.core.facts import Depend, HandlerResult, Left, Raised, Spawn
+from korak.core.rows import Artifact, StepRun
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, JsonObject, StepRole, StepStatus
 from korak.steps.contract import Complete, Fail, Wait
 
 
-def record(draft: Draft, step_id: int, token: str, result: HandlerResult) -> None:
+def record(draft: Draft, step_id: int, token: str, result: HandlerResult, left: Left | None = None) -> None:
     """Record a result (RC-1 to RC-7). One whose token is lost is dropped; after a cancel its hook runs again (CN-4)."""
     step = find_held(draft, step_id, token)
     if step is None:
         draft.dropped = "stale_token"
         _clean_up_again(draft, step_id, token, result)
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
-    elif step.role is not StepRole.STEP:
+    node = draft.plan.find(step.node_id, step.role)
+    if step.role is not StepRole.STEP:
         hooks.finish(draft, step, result)
+        _keep(draft, step, left)
+    elif node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
     else:
-        walking.walk(draft, settle(draft, node, step, result), step.scope_id)
+        following = settle(draft, node, step, result)
+        _keep(draft, step, left)
+        walking.walk(draft, following, step.scope_id)
+
+
+def _keep(draft: Draft, step: StepRun, left: Left | None) -> None:
+    """Keep the artifacts of an attempt that is recorded as completed or parked; a failed one leaves none."""
+    if left is None:
+        return
+    step = draft.edit(step)
+    if step.status is StepStatus.COMPLETED and left.has_streamed:
+        draft.close_chunks(step)
+    if left.artifacts and step.status in (StepStatus.COMPLETED, StepStatus.WAITING):
+        draft.leave().artifacts += [
+            Artifact(
+                draft.instance.id,
+                made.key,
+                made.kind,
+                made.content,
+                draft.now,
+                made.metadata,
+                step.node_id,
+                step.visit,
+                step.execution_id,
+            )
+            for made in left.artifacts
+        ]
 
 
 def find_held(draft: Draft, step_id: int, token: str) -> StepRun | None:
@@ -50,6 +77,10 @@ def settle(draft: Draft, node: PlannedNode, step: StepRun, result: HandlerResult
             return failing.fail_step(draft, node, step, Raised(code, message, dict(params), is_retryable=False))
         case Raised():
             return failing.fail_step(draft, node, step, result)
+        case Spawn():
+            return nesting.spawn(draft, node, step, result)
+        case Depend():
+            return depending.depend(draft, node, step, result)
         case _:
             assert_never(result)
 
@@ -76,11 +107,11 @@ def lose(draft: Draft, step_id: int, token: str) -> None:
         draft.dropped = "stale_token"
         _clean_up_again(draft, step_id, token, failing.LEASE_EXPIRED)
         return
-    node = draft.plan.nodes.get(step.node_id)
-    if node is None:
-        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
-    elif step.role is not StepRole.STEP:
+    node = draft.plan.find(step.node_id, step.role)
+    if step.role is not StepRole.STEP:
         hooks.finish(draft, step, failing.LEASE_EXPIRED)
+    elif node is None:
+        failing.fail_instance(draft, "invalid_graph", {"detail": f"no node {step.node_id}"}, step=step)
     else:
         walking.walk(draft, failing.fail_step(draft, node, step, failing.LEASE_EXPIRED), step.scope_id)
 

@@ -14,7 +14,25 @@ from korak.core.snapshot import Policy
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.durations import compile_duration
 from korak.graphs.plans import PlannedNode
-from korak.model import StepRole, StepStatus, WaitKind
+from korak.model import FailureCategory, StepRole, StepStatus, WaitKind
+
+LEASE_EXPIRED = Raised("lease_expired", category=FailureCategory.ENGINE)
+"""What an attempt comes to whose engine was lost."""
+
+
+def may_retry(node: PlannedNode, step: StepRun, error: Raised, policy: Policy) -> bool:
+    """Whether an attempt that failed with this is followed by another one.
+
+    A crash of ours isn't the step's failure: the last attempt that a lost lease took is given once more.
+    """
+    if not error.is_retryable or (error.category is FailureCategory.CHILD and not node.has_own_retry):
+        return False
+    attempts = get_max_attempts(get_policy(node, policy), policy)
+    return step.attempt < attempts or (error is LEASE_EXPIRED and step.attempt == attempts)
+
+
+BEGUN_ANEW = frozenset({"wait_impossible", "child_cancelled"})
+"""What a step isn't resumed after but begun again: others are looked at anew, another child is started."""
 
 
 def get_policy(node: PlannedNode, policy: Policy) -> RetryPolicy:
@@ -81,7 +99,7 @@ def hasten(draft: Draft, ulid: str) -> None:
         step = draft.get_step(wait.step_run_id)
         if wait.kind is WaitKind.RETRY and wait.due_at is not None and step is not None and step.retry_of == ulid:
             due = get_due(
-                get_policy(draft.plan.nodes[step.node_id], draft.policy),
+                get_policy(_find_node(draft, step), draft.policy),
                 step.idempotency_key,
                 step.attempt - 1,
                 wait.created_at,
@@ -91,8 +109,16 @@ def hasten(draft: Draft, ulid: str) -> None:
                 draft.edit_wait(wait).due_at = draft.edit(step).scheduled_for = due
 
 
+def _find_node(draft: Draft, step: StepRun) -> PlannedNode:
+    node = draft.plan.find(step.node_id, step.role)
+    assert node is not None, "a step that is tried again has a node"
+    return node
+
+
 def _repeat(draft: Draft, node: PlannedNode, failed: StepRun) -> StepRun:
     step = draft.add_step(node, visit=failed.visit, like=failed)
+    if failed.error_code in BEGUN_ANEW:
+        return step
     if failed.resume_signal is not None or failed.role is not StepRole.STEP:
         step.resume_signal, step.input, step.output = failed.resume_signal, failed.input, failed.output
     return step

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 from korak.model import (
     ActorMode,
+    ArtifactKind,
     ClosedReason,
+    CompensationStatus,
     DeliveryKind,
     EventType,
     FailureCategory,
@@ -42,7 +44,10 @@ def get_columns(row: type[Any]) -> tuple[str, ...]:
 
 @dataclass(eq=False)
 class Instance:
-    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event."""
+    """One run. `id` is 0 until the store has given it one. `next_seq` is the number of its next history event.
+
+    `business_id` and `run_number` are written by the start and never again: a decision doesn't load them.
+    """
 
     id: int
     ulid: str
@@ -62,6 +67,8 @@ class Instance:
     starter_type: str | None = None
     starter_id: str | None = None
     idempotency_digest: str | None = None
+    business_id: str | None = None
+    run_number: int = 1
     status: InstanceStatus | None = None
     state: JsonObject = field(default_factory=dict)
     result: Json = None
@@ -91,6 +98,14 @@ class Instance:
     def is_ended(self) -> bool:
         """Whether the run has ended."""
         return self.ended_at is not None
+
+
+@dataclass(eq=False)
+class Child(Instance):
+    """A run that another one starts, as it is inserted: nothing that is decided later reads whose it is."""
+
+    parent_instance_id: int = 0
+    parent_step_run_id: int = 0
 
 
 @dataclass(eq=False)
@@ -140,8 +155,13 @@ class StepRun:
     finished_at: datetime | None = None
     probe: Probe | None = None
     counters: JsonObject | None = None
+    undone_at: datetime | None = None
     flow: list[str] | None = None
     """The keys that its visit counts under, resolved once: its node's, then its run's. None where nothing limits it."""
+
+    def release_claim(self) -> None:
+        """Who doesn't run holds no claim: a token that is heard of again is a stale one."""
+        self.engine_id = self.claim_token = self.claimed_at = self.lease_until = None
 
 
 @dataclass(eq=False)
@@ -195,6 +215,47 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(eq=False)
+class Compensation:
+    """What undoes one completed visit: pushed with its record, at the number of the event that tells of it.
+
+    `state` is what the visit left, `input` the config that was resolved from it; `error` why it couldn't be. Both are
+    read for the one that runs alone.
+    """
+
+    instance_id: int
+    seq: int
+    step_run_id: int
+    node_id: str
+    visit: int
+    created_at: datetime
+    scope_id: int | None = None
+    status: CompensationStatus | None = None
+    input: Json = None
+    state: JsonObject | None = None
+    error: JsonObject | None = None
+
+
+@dataclass(eq=False)
+class Artifact:
+    """What a run keeps under a name; the visit that left it, or nobody's where it came from outside."""
+
+    instance_id: int
+    key: str
+    kind: ArtifactKind
+    content: bytes
+    created_at: datetime
+    metadata: JsonObject | None = None
+    node_id: str | None = None
+    visit: int | None = None
+    execution_id: str | None = None
+
+    @property
+    def size(self) -> int:
+        """The content's bytes."""
+        return len(self.content)
 
 
 @dataclass(eq=False)

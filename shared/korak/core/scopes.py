@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from datetime import datetime
 
 from korak.core import transitions
@@ -43,17 +44,28 @@ class Scopes:
         self.added: list[Scope] = []
         self.closed: list[int] = []
         self.adopted: list[tuple[int, int]] = []
+        self._pending: dict[int, deque[int]] = {}
         self._now = now
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether anything became of any of them."""
+        return bool(self.edited or self.closed or self.added)
 
     def list_of(self, step: StepRun) -> list[Scope]:
         """The container's scopes that are in view, in the order of their declaration."""
         found = [scope for scope in self.rows.values() if scope.step_run_id == step.id]
         return sorted(found, key=lambda scope: scope.item_index or 0)
 
-    def iterate_pending(self, step: StepRun) -> Iterator[Scope]:
-        """Those that haven't been started."""
-        rows = self.rows.values()
-        return (scope for scope in rows if scope.step_run_id == step.id and scope.status is ScopeStatus.PENDING)
+    def list_pending(self, step: StepRun) -> deque[int]:
+        """Those in view that haven't been started, by id, the next one first. Kept: the caller takes from the left."""
+        if step.id not in self._pending:
+            found = [scope for scope in self.rows.values() if scope.step_run_id == step.id]
+            pending = [scope for scope in found if scope.status is ScopeStatus.PENDING]
+            self._pending[step.id] = deque(
+                scope.id for scope in sorted(pending, key=lambda scope: scope.item_index or 0)
+            )
+        return self._pending[step.id]
 
     def edit(self, scope_id: int) -> Scope:
         """The scope's copy that may be changed."""
@@ -77,6 +89,8 @@ class Scopes:
         )
         self.rows[scope_id] = scope
         self.added.append(scope)
+        if step.id in self._pending:
+            self._pending[step.id].append(scope_id)
         return scope
 
     def move(self, scope_id: int, to: ScopeStatus) -> Scope:
@@ -90,6 +104,7 @@ class Scopes:
     def close(self, step: StepRun) -> None:
         """The container ends: whatever of it is open is cancelled, what isn't in view too. None of it stays in view."""
         self.closed.append(step.id)
+        self._pending.pop(step.id, None)
         for scope in self.list_of(step):
             is_written = scope.id < 0 or scope.id in self.edited
             if is_written and scope.status in (ScopeStatus.PENDING, ScopeStatus.RUNNING):

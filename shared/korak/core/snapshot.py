@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from korak.core.holds import NO_HOLDS, Holds
+from korak.core.past import Past
 from korak.core.rooms import Denial
-from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
 from korak.graphs.contracts import RetryPolicy
 from korak.graphs.plans import Plan
 from korak.model import Json, JsonObject
@@ -21,6 +22,8 @@ DEFAULT_LIMITS: Mapping[str, int] = {
     "max_transitions": 10_000,
     "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
+    "max_depth": 3,
+    "max_started_workflows": 10_000,
     "max_output_bytes": 64 << 10,
     "max_input_bytes": 64 << 10,
 }
@@ -83,7 +86,8 @@ class Snapshot:
     be merged. `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may
     take.
     `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
-    `cancelled` are attempts that were closed as they ran.
+    `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is kept, and the one that
+    runs (`korak.core.stack`). `past` is there only for a fact that goes back.
     `denials` is None until a decision has asked for room under a key that had none: then it is decided once more, and
     nothing that needs room runs in it.
     """
@@ -100,4 +104,6 @@ class Snapshot:
     failed: StepRun | None = None
     halted: dict[int, StepRun] = field(default_factory=dict)
     cancelled: dict[int, StepRun] = field(default_factory=dict)
+    compensations: dict[int, Compensation] = field(default_factory=dict)
+    past: Past | None = None
     denials: tuple[Denial, ...] | None = None

@@ -14,7 +14,7 @@ from korak.core.snapshot import Claimant, Snapshot
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.plans import PlannedNode
-from korak.model import EventType, Json, ParkedFor, StepRole, StepStatus
+from korak.model import EventType, Json, JsonObject, ParkedFor, StepRole, StepStatus
 
 
 def enqueue(draft: Draft, step: StepRun) -> None:
@@ -61,9 +61,9 @@ def run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> R
     return None
 
 
-def run_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant) -> None:
-    """Make a hook running; it gets the input that its step had, resolved anew where only a marker was stored."""
-    _grant(draft, node, hook, claimant, _resolve_again(draft, hook))
+def run_hook(draft: Draft, node: PlannedNode, hook: StepRun, claimant: Claimant, given: Json) -> None:
+    """Make a hook running, with its input."""
+    _grant(draft, node, hook, claimant, given)
 
 
 def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, given: Json) -> None:
@@ -74,27 +74,35 @@ def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, g
     step.lease_until = draft.now + timedelta(seconds=timeout + draft.policy.grace)
     step.started_at = step.started_at or draft.now
     draft.clear_ready(step)
-    if step.resume_signal is None and step.role is StepRole.STEP:
+    if step.resume_signal is None and step.role is not StepRole.CANCEL:
         step.input = _clip(draft, given)
     draft.claimed.append(Grant(step, given))
-    event = EventType.STEP_RESUMED if before is StepStatus.WAITING else EventType.STEP_STARTED
-    draft.record(event, step, {"visit": step.visit, "attempt": step.attempt, "engine": claimant.engine_id})
+    told: JsonObject = {"visit": step.visit, "attempt": step.attempt, "engine": claimant.engine_id}
+    if step.role is not StepRole.STEP:
+        draft.record(EventType.HOOK_STARTED, step, {"role": step.role, **told})
+        return
+    draft.record(EventType.STEP_RESUMED if before is StepStatus.WAITING else EventType.STEP_STARTED, step, told)
 
 
 def grant_again(snapshot: Snapshot, token: str) -> list[Grant]:
     """What runs under a token whose commit's answer was lost. An input that was stored as a marker is resolved anew."""
     draft = Draft(snapshot, snapshot.instance.updated_at)
     return [
-        Grant(step, _resolve_again(draft, step))
+        Grant(step, resolve_again(draft, step))
         for step in snapshot.steps.values()
         if step.status is StepStatus.RUNNING and step.claim_token == token
     ]
 
 
-def _resolve_again(draft: Draft, step: StepRun) -> Json:
+def resolve_again(draft: Draft, step: StepRun) -> Json:
+    """The input of an attempt that has begun before, resolved anew where only a marker was stored."""
     if not _is_clipped(step.input):
         return step.input
-    given = _resolve_input(draft, draft.plan.nodes[step.node_id], step)
+    kept = draft.stack.find(step) if step.role is StepRole.COMPENSATE else None
+    if kept is not None:
+        return kept.input
+    node = draft.plan.find(step.node_id, step.role)
+    given = step.input if node is None else _resolve_input(draft, node, step)
     return step.input if isinstance(given, Raised) else given
 
 
@@ -102,10 +110,15 @@ def _resolve_input(draft: Draft, node: PlannedNode, step: StepRun) -> Json | Rai
     """The handler's input; a resume keeps the one it was parked with (spec 13.8)."""
     if step.resume_signal is not None and not _is_clipped(step.input):
         return step.input
+    return resolve(draft, node, step.scope_id)
+
+
+def resolve(draft: Draft, node: PlannedNode, scope_id: int | None) -> Json | Raised:
+    """A config as a place sees it now, checked; or what is wrong with it."""
     if node.config.is_literal:
         return node.config.resolve({})
     try:
-        given = node.config.resolve(get_roots(draft, draft.scopes.rows, draft.now, scope_id=step.scope_id))
+        given = node.config.resolve(get_roots(draft, draft.scopes.rows, draft.now, scope_id=scope_id))
     except KorakError as error:
         return Raised(error.code, error.message, error.params, is_retryable=False)
     issues = node.input_schema.check(given) if node.input_schema is not None else ()

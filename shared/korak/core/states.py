@@ -1,14 +1,17 @@
-"""What completed steps wrote into the state: told by the graph and their outputs, or kept with their event."""
+"""What completed steps wrote into the state, and where a run stood after each: told by its graph and its history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from korak.core.failing import get_told
+from korak.core.past import Line
 from korak.core.rows import StepRun
-from korak.errors import KorakError
-from korak.graphs.plans import PlannedNode
-from korak.model import Json, JsonObject
+from korak.errors import Conflict, KorakError
+from korak.graphs.plans import Plan, PlannedNode
+from korak.model import EventType, Json, JsonObject, StepStatus
 from korak.steps.builtin.set_field import read_field
 
 WROTE, REMOVED = "wrote", "removed"
@@ -66,13 +69,114 @@ def _read_patch(node: PlannedNode, output: Mapping[str, Any]) -> JsonObject | No
     return {names[0]: new} if len(names) == 1 else None
 
 
-def apply_written(state: JsonObject, written: JsonObject, removed: list[str]) -> JsonObject:
+def note_writers(
+    writers: JsonObject, node: PlannedNode, patch: JsonObject, saved: JsonObject, number: int
+) -> JsonObject:
+    """The last writer of each key that a step's output or a container's bodies wrote, by the number of its transition.
+
+    What the start gave has none, and what set_field writes is the author's own: neither is ever pruned.
+    """
+    if node.bodies:
+        saved = {**patch, **saved}
+    kept = {key: writer for key, writer in writers.items() if node.bodies or key not in patch}
+    return {**kept, **dict.fromkeys(saved, number)}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a run stood after a line of its history: its state, and what the walk behind it goes by.
+
+    `ended` is what may be read of the nodes, `last` the newest output of a working step. `seq` is the line's.
+    """
+
+    seq: int
+    state: JsonObject = field(default_factory=dict)
+    loops: JsonObject = field(default_factory=dict)
+    writers: JsonObject = field(default_factory=dict)
+    transitions: int = 0
+    last: JsonObject | None = None
+    ended: Mapping[str, JsonObject] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A line that no rewind has undone, and the position after it."""
+
+    line: Line
+    position: Position
+
+
+def replay(plan: Plan, lines: Iterable[Line]) -> list[Standing]:
+    """The lines that stand, with their positions; the first is the start. Ends of the run itself are left out.
+
+    Raises Conflict("position_unknown") where the history doesn't begin with a start, or a rewind names no line.
+    """
+    standing: list[Standing] = []
+    for line in lines:
+        if line.type is EventType.INSTANCE_REWOUND:
+            standing = [each for each in standing if each.line.seq <= int(line.told["seq"])]
+        elif line.type is EventType.INSTANCE_STARTED:
+            standing = [Standing(line, Position(line.seq, dict(line.told.get("state") or {})))]
+        elif line.step is not None and standing:
+            position = _move(plan, standing[-1].position, line, line.step)
+            standing += [] if position is None else [Standing(line, position)]
+    if not standing:
+        raise Conflict("position_unknown")
+    return standing
+
+
+def _move(plan: Plan, before: Position, line: Line, step: StepRun) -> Position | None:
+    """The position after a line; None where it moved nothing."""
+    node = plan.nodes.get(step.node_id)
+    if node is None or node.type == "end" or step.outcome is None:
+        return None
+    ended = {**before.ended, node.id: tell_ended(step)}
+    if line.type is EventType.STEP_FAILED:
+        return replace(before, seq=line.seq, ended=ended)
+    output, made = step.output or {}, before.transitions + 1
+    return Position(
+        line.seq,
+        apply_written(before.state, list_written(node, output, line.told), list_removed(line.told)),
+        _turn(before.loops, node, step),
+        _count_writers(plan, before, node, line.told, output) if plan.settings.prune_after else {},
+        made,
+        output if is_work(node) else before.last,
+        ended,
+    )
+
+
+def _turn(loops: JsonObject, node: PlannedNode, step: StepRun) -> JsonObject:
+    """The loops' bookkeeping: a round that began is told by the loop's output, one that left is forgotten."""
+    if node.type != "loop":
+        return loops
+    others = {name: kept for name, kept in loops.items() if name != node.id}
+    return {**others, node.id: step.output} if step.outcome == "body" else others
+
+
+def _count_writers(
+    plan: Plan, before: Position, node: PlannedNode, told: Mapping[str, Any], output: JsonObject
+) -> JsonObject:
+    saved = list_saved(node, output)
+    patch = {**(told.get(WROTE) or _read_patch(node, output) or {})}
+    writers = note_writers(before.writers, node, patch, saved, before.transitions + 1)
+    return {key: writer for key, writer in writers.items() if key not in list_removed(told)}
+
+
+def is_work(node: PlannedNode) -> bool:
+    """Whether the node's output counts as that of a working step."""
+    return not node.is_pure or node.waits or node.bodies
+
+
+def tell_ended(step: StepRun) -> JsonObject:
+    """What values read of an ended attempt, as `steps.<id>`."""
+    if step.status is StepStatus.COMPLETED:
+        return {"output": step.output or {}, "outcome": step.outcome, "error": None}
+    error = get_told(step.error_code or "", step.error_message, step.error_params, step.attempt)
+    return {"output": None, "outcome": step.outcome, "error": error}
+
+
+def apply_written(state: JsonObject, written: JsonObject, removed: Sequence[str]) -> JsonObject:
     """The state after a step."""
     if not written and not removed:
         return state
     return {key: value for key, value in {**state, **written}.items() if key not in removed}
-
-
-def is_outermost(step: StepRun) -> bool:
-    """Whether the attempt stands in no body of a container."""
-    return step.scope_id is None

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import TypeAlias, TypeVar
 
 from korak.errors import KorakError
-from korak.model import EscalationStatus, InstanceStatus, ScopeStatus, StepStatus, WaitStatus
+from korak.model import CompensationStatus, EscalationStatus, InstanceStatus, ScopeStatus, StepStatus, WaitStatus
 
-Status = TypeVar("Status", InstanceStatus, StepStatus, WaitStatus, ScopeStatus, EscalationStatus)
+Status = TypeVar("Status", InstanceStatus, StepStatus, WaitStatus, ScopeStatus, EscalationStatus, CompensationStatus)
 
 Run: TypeAlias = InstanceStatus
 Step: TypeAlias = StepStatus
 Wait: TypeAlias = WaitStatus
 Level: TypeAlias = EscalationStatus
+Undoing: TypeAlias = CompensationStatus
 
 INSTANCE: Mapping[tuple[InstanceStatus | None, InstanceStatus], str] = {
     (None, Run.RUNNING): "start",
@@ -80,6 +81,14 @@ ESCALATION: Mapping[tuple[EscalationStatus | None, EscalationStatus], str] = {
     (Level.PENDING, Level.SUSPENDED): "suspend",
     (Level.SUSPENDED, Level.PENDING): "unsuspend",
     (Level.SUSPENDED, Level.CANCELLED): "cancel",
+}
+
+
+COMPENSATION: Mapping[tuple[CompensationStatus | None, CompensationStatus], str] = {
+    (None, Undoing.KEPT): "keep",
+    (Undoing.KEPT, Undoing.UNDOING): "undo",
+    (Undoing.UNDOING, Undoing.COMPLETED): "complete",
+    (Undoing.UNDOING, Undoing.FAILED): "fail",
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from korak.core import tallying
 from korak.core.draft import Draft
 from korak.core.roots import get_roots
 from korak.core.rows import Delivery, StepRun, Wait
@@ -35,6 +36,8 @@ POLL_FLOOR = 60.0
 
 TIMED = {WaitKind.TIMER: SignalKind.TIMER, WaitKind.TIMEOUT: SignalKind.TIMEOUT}
 AWAITED = (WaitKind.SIGNAL, WaitKind.EVENT)
+TOLD = {WaitKind.CHILD: DeliveryKind.CHILD, WaitKind.WORKFLOWS: DeliveryKind.ENDED}
+"""The waits for other runs, each with what is addressed to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,8 @@ def _list_arrivals(draft: Draft, step: StepRun) -> Iterator[Arrival]:
     for wait in waits:
         if wait.sent_at is not None and wait.due_at is not None and wait.kind is not WaitKind.RETRY:
             yield Arrival(wait.due_at, wait)
+        if wait.kind in TOLD:
+            yield from _list_deliveries(draft, step, wait)
         if wait.kind in AWAITED:
             yield from _list_deliveries(draft, step, wait)
             for kept in draft.snapshot.kept.get(step.id, ()) if wait.looks_back else ():
@@ -144,6 +149,8 @@ def is_for(delivery: Delivery, step: StepRun, wait: Wait) -> bool:
     One that was opened in this very decision takes none yet: it has its look right after the commit. One of several
     that has its own and waits for the others takes no second.
     """
+    if wait.kind in TOLD or delivery.kind in TOLD.values():
+        return (delivery.kind, delivery.wait_id) == (TOLD.get(wait.kind), wait.id) and wait.status is WaitStatus.PENDING
     if wait.id < 0 or (wait.mode is not None and wait.payload is not None):
         return False
     if delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
@@ -178,6 +185,8 @@ def _fire(draft: Draft, step: StepRun, arrival: Arrival) -> Signal | None:
     wait = draft.edit_wait(arrival.wait)
     if wait.kind is WaitKind.CONDITION:
         return _look_at_condition(draft, step, wait)
+    if wait.kind in TOLD:
+        return _hear(draft, step, wait, arrival)
     if wait.kind in TIMED:
         return _close(draft, step, wait, Signal(TIMED[wait.kind], outcome=wait.outcome, wait=wait.id, at=draft.now))
     if wait.mode is not None and wait.payload is not None:
@@ -191,13 +200,44 @@ def _fire(draft: Draft, step: StepRun, arrival: Arrival) -> Signal | None:
     return _close(draft, step, wait, signal)
 
 
+def _hear(draft: Draft, step: StepRun, wait: Wait, arrival: Arrival) -> Signal | None:
+    """A child's end is what was waited for; of several runs each is counted until it is clear what comes of them."""
+    _consume(draft, arrival)
+    told = arrival.payload if isinstance(arrival.payload, dict) else {}
+    if wait.kind is WaitKind.CHILD:
+        return _close(draft, step, wait, Signal(SignalKind.CHILD, wait.event_key, told, wait=wait.id, at=draft.now))
+    tally = tallying.Tally.from_json(wait.payload).hear(told)
+    wait.payload = tally.to_json()
+    if not tally.is_settled:
+        return None
+    return _close(draft, step, wait, Signal(SignalKind.ENDED, None, wait.payload, wait=wait.id, at=draft.now))
+
+
 def _consume(draft: Draft, arrival: Arrival) -> None:
     if arrival.delivery is not None:
         draft.take(arrival.delivery)
         told: JsonObject = {"name": arrival.delivery.name, "source_id": arrival.delivery.source_id}
         draft.record(EventType.SIGNAL_RECEIVED, None, told)
     elif arrival.kept is not None:
-        draft.consume(arrival.kept, arrival.wait)
+        _consume_kept(draft, arrival.kept, arrival.wait)
+
+
+def _consume_kept(draft: Draft, kept: Kept, wait: Wait) -> None:
+    """An event kept from before is this wait's: a taken row says so, and no wait of this run takes it again."""
+    delivery = Delivery(
+        id=0,
+        instance_id=draft.instance.id,
+        owner_scope=draft.instance.owner_scope,
+        kind=DeliveryKind.EVENT,
+        source_id=kept.source_id,
+        created_at=draft.now,
+        step_run_id=wait.step_run_id,
+        wait_id=wait.id,
+        name=kept.name,
+        payload=kept.payload,
+    )
+    draft.add_taken(delivery)
+    draft.record(EventType.SIGNAL_RECEIVED, None, {"name": kept.name, "source_id": kept.source_id})
 
 
 def _look_at_condition(draft: Draft, step: StepRun, wait: Wait) -> Signal | None:
@@ -229,7 +269,8 @@ def _close(draft: Draft, step: StepRun, wait: Wait, signal: Signal) -> Signal:
 def discard_deliveries(draft: Draft, step: StepRun) -> None:
     """The step moved on: events that were for its visit alone will never be delivered (WT-7, WT-8)."""
     for delivery in list(draft.deliveries.values()):
-        if delivery.kind is DeliveryKind.EVENT and delivery.execution_id == step.execution_id:
+        is_for_visit = delivery.kind is DeliveryKind.EVENT or delivery.kind in TOLD.values()
+        if is_for_visit and delivery.execution_id == step.execution_id:
             draft.take(delivery)
 
 

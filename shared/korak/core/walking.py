@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, jumping, limiting, starting, waiting
+from korak.core import budgets, failing, jumping, limiting, starting, undoing, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.roots import get_roots
 from korak.core.rows import StepRun
-from korak.core.states import keep
+from korak.core.states import is_work, keep
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING
@@ -80,13 +80,17 @@ def enter(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun | No
     return draft.add_step(node, visit=_count_visit(draft, node))
 
 
-def revisit(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun:
-    """The first attempt of a new visit in a scope."""
-    return draft.add_step(node, visit=_count_visit(draft, node), scope_id=scope_id)
+def revisit(draft: Draft, node: PlannedNode, scope_id: int | None, *, after: StepRun | None = None) -> StepRun:
+    """The first attempt of a new visit in a scope; `after` is one that was cancelled and is begun anew."""
+    visit = _count_visit(draft, node)
+    if after is not None and scope_id is None:
+        draft.instance.steps_count += 1
+        visit = max(visit, after.visit + 1)
+    return draft.add_step(node, visit=visit, scope_id=scope_id)
 
 
 def _count_visit(draft: Draft, node: PlannedNode) -> int:
-    if not node.repeats:
+    if not node.repeats and "rewound" not in (draft.instance.walk or ()):
         return 1
     visits = draft.get_walk("visits")
     seen = visits.get(node.id)
@@ -243,7 +247,10 @@ def complete(
         return failing.fail_step(draft, node, step, refused)
     budgets.book(draft, bill, scope_id)
     _close_step(draft, step, outcome, output, keep(node, patch, bill.removed))
+    if node.streams:
+        draft.close_chunks(step)
     draft.remember(step, output=output, outcome=outcome, error=None)
+    undoing.keep(draft, node, step)
     return follow(draft, node, outcome, output, scope_id=scope_id)
 
 
@@ -252,7 +259,7 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
 
     Where none follows the run or the body is complete, with the last output of a step.
     """
-    if not node.is_pure or node.waits or node.bodies:
+    if is_work(node):
         draft.last_outputs[scope_id] = output
     jump = jumping.get_jump(node, output)
     target = node.targets.get(outcome) if jump is None else str(jump)

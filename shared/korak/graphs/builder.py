@@ -133,6 +133,13 @@ class GraphBuilder:
         """The nodes that a returned `_next_step` may name; without any, all beside it."""
         return self._set("jumps", list(targets) if targets else "any")
 
+    def compensate(self, kind: str, /, config: Mapping[str, Any] | None = None, **members: Any) -> GraphBuilder:
+        """What undoes the node once it has completed: a step type and its config."""
+        hook: JsonObject = {"type": kind}
+        if whole := {**(config or {}), **members}:
+            hook["config"] = cast("Json", whole)
+        return self._set("compensate", hook)
+
     def label(self, text: str) -> GraphBuilder:
         """What people see of the node."""
         return self._set("label", text)

@@ -59,6 +59,7 @@ class TypeContract:
     supports_escalations: bool = False
     has_cancel_hook: bool = False
     waits: bool = False
+    streams: bool = False
     secret_members: frozenset[str] = frozenset()
     description: str | None = None
     category: str = "custom"

@@ -20,6 +20,7 @@ RUN_LIMITS: Mapping[str, int | None] = {
     "max_transitions": 10_000,
     "max_for_each_items": 10_000,
     "max_state_bytes": 1 << 20,
+    "max_started_workflows": 10_000,
     "max_cost_units": None,
     "max_starts_per_minute": None,
 }
@@ -51,7 +52,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as written. `container` is the node whose body it stands in, None at the outermost level."""
+    """A node as written. `container` is the node whose body it stands in, None at the outermost level.
+
+    `is_hook`: what cleans up after the node of that id, or after the whole run (`korak.graphs.hooks`).
+    """
 
     id: str
     type: str
@@ -61,6 +65,7 @@ class Node:
     pointer: str
     container: str | None
     branch: str | None
+    is_hook: bool = False
 
     @property
     def is_trigger(self) -> bool:

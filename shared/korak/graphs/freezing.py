@@ -9,6 +9,7 @@ from korak.errors import Invalid
 from korak.graphs import hygiene
 from korak.graphs.contracts import Catalogue, OutcomeSpec, RetryPolicy, TypeContract
 from korak.graphs.document import Node, read_graph
+from korak.graphs.hooks import list_hooks
 from korak.model import Json, JsonObject
 
 
@@ -19,15 +20,23 @@ def freeze(document: Json, catalogue: Catalogue) -> JsonObject:
     """
     types: JsonObject = {}
     nodes: JsonObject = {}
-    for node in read_graph(document).nodes.values():
+    graph = read_graph(document)
+    for node in graph.nodes.values():
         if node.is_trigger:
             continue
         contract = _get_contract(node, catalogue)
-        name = f"{contract.key}@{contract.version}"
-        if name not in types:
-            types[name] = _freeze_type(contract)
+        name = _add_type(types, contract)
         nodes[node.id] = {"type": name, "outcomes": _freeze_outcomes(contract.outcomes(node.config))}
-    return {"format": 1, "types": types, "nodes": nodes}
+    hooks = {hook.id: _add_type(types, _get_contract(hook, catalogue)) for hook in list_hooks(graph)}
+    frozen: JsonObject = {"format": 1, "types": types, "nodes": nodes}
+    return {**frozen, "hooks": {name: {"type": kind} for name, kind in hooks.items()}} if hooks else frozen
+
+
+def _add_type(types: JsonObject, contract: TypeContract) -> str:
+    name = f"{contract.key}@{contract.version}"
+    if name not in types:
+        types[name] = _freeze_type(contract)
+    return name
 
 
 def get_digest(contract: TypeContract) -> str:
@@ -66,6 +75,7 @@ def _freeze_type(contract: TypeContract) -> JsonObject:
         "has_side_effects": contract.has_side_effects,
         "has_cancel_hook": contract.has_cancel_hook,
         "waits": contract.waits,
+        **({"streams": True} if contract.streams else {}),
         "secret_members": cast("Json", sorted(contract.secret_members)),
         "digest": get_digest(contract),
     }

@@ -9,6 +9,7 @@ from korak.graphs import paths
 from korak.graphs.ancestry import FOR_EACH
 from korak.graphs.document import Node
 from korak.graphs.examining import Examined
+from korak.graphs.hooks import SETTINGS
 from korak.graphs.paths import Path, Reference
 from korak.graphs.structure import LOOP
 from korak.graphs.writers import Standing, Writers, get_schema, judge
@@ -73,9 +74,13 @@ class Lookups:
         if target is None or target.is_trigger:
             yield _unknown(reference)
             return
-        if node is not None and not reference.has_default and not examined.ancestry.is_ancestor(read, node.id):
+        if node is not None and not reference.has_default and not self._has_run(read, node):
             yield Issue("reference_not_ancestor", params={"node": read, "id": node.id})
         yield from self._check_member(target, reference)
+
+    def _has_run(self, read: str, node: Node) -> bool:
+        """Whether a node has run when another one does; what undoes it runs after it."""
+        return (node.is_hook and node.id == read) or self._examined.ancestry.is_ancestor(read, node.id)
 
     def _check_member(self, target: Node, reference: Reference) -> Iterator[Issue]:
         """`output`, `outcome` or `error` of a step, and what its type says of its output."""
@@ -92,7 +97,7 @@ class Lookups:
         yield Issue("subject_required", is_warning=True)
 
     def _check_item(self, node: Node | None, reference: Reference) -> Iterator[Issue]:
-        if node is None or not self._examined.ancestry.is_in_for_each(node.id):
+        if node is None or node.id in SETTINGS.values() or not self._examined.ancestry.is_in_for_each(node.id):
             yield _unknown(reference)
 
     def _check_loop(self, node: Node | None, reference: Reference) -> Iterator[Issue]:

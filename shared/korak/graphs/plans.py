@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -14,6 +14,7 @@ from korak.graphs.document import Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
+from korak.graphs.hooks import ON_CANCEL, ON_DEADLINE, list_hooks
 from korak.graphs.inputs import begins_with_input, check_payload, fill_defaults, get_input_schema
 from korak.graphs.limiting import FlowRule, read_flow
 from korak.graphs.paths import Reference
@@ -22,7 +23,7 @@ from korak.graphs.references import find_node_ids, list_node_references
 from korak.graphs.schemas import Schema, compile_schema
 from korak.graphs.values import Value, compile_value
 from korak.graphs.waking import get_signals
-from korak.model import Json, JsonObject
+from korak.model import Json, JsonObject, StepRole
 
 __all__ = ["ANY", "Plan", "PlanSettings", "PlannedNode", "Save", "build", "freeze", "get_digest"]
 
@@ -54,6 +55,8 @@ class PlannedNode:
     on_error: tuple[tuple[tuple[str, ...], str], ...]
     save: Save | None
     retry: RetryPolicy | None
+    has_own_retry: bool
+    """Whether the node itself says how often it is tried."""
     timeout: float | None
     queue: str | None
     priority: int | None
@@ -62,6 +65,7 @@ class PlannedNode:
     """The units that a completed visit counts for; what is decided without a handler counts for none."""
     has_cancel_hook: bool
     waits: bool
+    streams: bool
     has_side_effects: bool
     ability: str | None
     input_schema: Schema | None
@@ -81,6 +85,8 @@ class PlannedNode:
     flow: tuple[FlowRule, ...] = ()
     program: object = None
     """A slot that a pure type may fill with its compiled config."""
+    compensate: PlannedNode | None = None
+    """What undoes a visit of it that has completed."""
 
     @property
     def bodies(self) -> bool:
@@ -101,6 +107,9 @@ class PlanSettings:
     run_timeout: Duration | None = None
     retry: RetryPolicy | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    compensate_on_failure: bool = False
+    on_cancel: PlannedNode | None = None
+    on_deadline: PlannedNode | None = None
     flow: tuple[FlowRule, ...] = ()
     prune_after: int | None = None
 
@@ -129,6 +138,22 @@ class Plan:
     """Whether a node or the settings limit who runs."""
     begins_with_input: bool = False
     """Whether its first node makes the input the state, as a chain's does."""
+    has_compensations: bool = False
+    cleans_up: bool = False
+    """Whether anything runs after it was cancelled or has failed, besides what its step types do on a cancel."""
+
+    def find(self, node_id: str, role: StepRole) -> PlannedNode | None:
+        """What a step of that node and role runs; None where the stored graph hasn't got it."""
+        match role:
+            case StepRole.COMPENSATE:
+                node = self.nodes.get(node_id)
+                return None if node is None else node.compensate
+            case StepRole.ON_CANCEL:
+                return self.settings.on_cancel
+            case StepRole.ON_DEADLINE:
+                return self.settings.on_deadline
+            case _:
+                return self.nodes.get(node_id)
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
@@ -155,6 +180,7 @@ class _Planner:
         self._graph = graph
         self._types = cast("dict[str, JsonObject]", frozen["types"])
         self._frozen = cast("dict[str, JsonObject]", frozen["nodes"])
+        self._hooks = cast("dict[str, JsonObject]", frozen.get("hooks") or {})
         self._settings = graph.settings
         self._schemas = {name: _compile_config_schema(entry) for name, entry in self._types.items()}
         self._targets: dict[str, dict[str, str]] = {}
@@ -167,19 +193,28 @@ class _Planner:
         if trigger is None:
             raise Invalid("trigger_missing")
         self._read_flow()
-        nodes = {node.id: self._plan_node(node) for node in graph.nodes.values() if not node.is_trigger}
+        nodes = {
+            node.id: self._plan_node(node, self._frozen[node.id])
+            for node in graph.nodes.values()
+            if not node.is_trigger
+        }
+        hooks = {hook.id: self._plan_node(hook, self._hooks[hook.id]) for hook in list_hooks(graph)}
+        for node in nodes.values():
+            node.compensate = hooks.get(node.id)
         inputs = get_input_schema(trigger.config)
         return Plan(
             key=graph.key,
             trigger=trigger.id,
             start=next(iter(self._targets[trigger.id].values())),
             nodes=nodes,
-            settings=self._plan_settings(),
-            referenced=self._get_referenced(nodes),
+            settings=self._plan_settings(hooks),
+            referenced=self._get_referenced(nodes, hooks.values()),
             signals=get_signals((graph.nodes[node.id], node.waits) for node in nodes.values()),
             inputs=inputs,
             input_schema=None if inputs is None else compile_schema(inputs),
             has_containers=any(node.bodies for node in nodes.values()),
+            has_compensations=any(node.compensate for node in nodes.values()),
+            cleans_up=bool(hooks),
             has_flow="flow" in self._settings or any(node.flow for node in nodes.values()),
             begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
         )
@@ -193,8 +228,8 @@ class _Planner:
                     raise Invalid("edge_unknown_node", id=edge.target)
                 self._targets.setdefault(edge.source, {})[edge.outcome] = edge.target
 
-    def _plan_node(self, node: Node) -> PlannedNode:
-        name = cast("str", self._frozen[node.id]["type"])
+    def _plan_node(self, node: Node, frozen: JsonObject) -> PlannedNode:
+        name = cast("str", frozen["type"])
         entry, raw = self._types[name], node.raw
         config = self._compile_config(node, entry)
         settings = self._settings
@@ -206,18 +241,20 @@ class _Planner:
             is_pure=bool(entry["is_pure"]),
             config=config,
             raw=node.config,
-            targets=self._targets.get(node.id, {}),
-            outcomes=cast("dict[str, bool]", self._frozen[node.id]["outcomes"]),
+            targets={} if node.is_hook else self._targets.get(node.id, {}),
+            outcomes=cast("dict[str, bool]", frozen.get("outcomes") or {}),
             on_error=_read_on_error(raw.get("on_error")),
             save=_read_save(raw.get("save")),
             retry=read_retry(raw.get("retry") or settings.get("retry") or entry["retry"]),
             timeout=read_seconds(raw.get("timeout") or entry["timeout"]),
+            has_own_retry=raw.get("retry") is not None,
             queue=cast("str | None", raw.get("queue") or entry["queue"] or settings.get("queue")),
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
             cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
+            streams=bool(entry.get("streams")),
             has_side_effects=bool(entry["has_side_effects"]),
             ability=cast("str | None", entry["ability"]),
             input_schema=None if config.is_literal else self._schemas[name],
@@ -235,6 +272,8 @@ class _Planner:
         )
 
     def _get_start(self, node: Node, branch: str | None) -> str | None:
+        if node.is_hook:
+            return None
         bodies = (body for body in self._graph.bodies if body.container == node.id and body.branch == branch)
         return next((body.start for body in bodies), None)
 
@@ -242,7 +281,7 @@ class _Planner:
         schema, secret_members = cast("JsonObject", entry["config_schema"]), cast("list[str]", entry["secret_members"])
         return compile_config(schema, node.config, secret_members)
 
-    def _plan_settings(self) -> PlanSettings:
+    def _plan_settings(self, hooks: Mapping[str, PlannedNode]) -> PlanSettings:
         written = self._settings
         label, execution, run = (written.get(name) for name in ("label", "execution_timeout", "run_timeout"))
         return PlanSettings(
@@ -255,12 +294,15 @@ class _Planner:
             run_timeout=None if run is None else compile_duration(run),
             retry=read_retry(written.get("retry")),
             limits=cast("dict[str, int]", written.get("limits") or {}),
+            compensate_on_failure=bool(written.get("compensate_on_failure")),
+            on_cancel=hooks.get(ON_CANCEL),
+            on_deadline=hooks.get(ON_DEADLINE),
             flow=read_flow(written.get("flow")),
             prune_after=cast("int | None", written.get("prune_state_after")),
         )
 
-    def _get_referenced(self, nodes: Mapping[str, PlannedNode]) -> frozenset[str]:
-        named = {name for node in nodes.values() for name in self._list_read(node)}
+    def _get_referenced(self, nodes: Mapping[str, PlannedNode], hooks: Iterable[PlannedNode]) -> frozenset[str]:
+        named = {name for node in (*nodes.values(), *hooks) for name in self._list_read(node)}
         label = self._settings.get("label")
         if label is not None:
             named.update(list_node_references(compile_value(label).references()))

@@ -50,7 +50,7 @@ def check_node(node: Node, examined: Examined, lookups: Lookups, *, is_sound: bo
     contract = examined.contracts[node.id]
     if is_sound:
         yield from _check_own_rules(node, contract, examined)
-        yield from _check_reads(node, contract, examined, lookups)
+        yield from check_reads(node, contract, examined, lookups)
     yield from _check_members(node, contract)
     yield from check_timeout(node.raw.get("timeout"), f"{node.pointer}/timeout", node.id)
     yield from check_retry(node.raw.get("retry"), f"{node.pointer}/retry", examined.limits, node.id)
@@ -77,6 +77,12 @@ def _check_own_rules(node: Node, contract: TypeContract, examined: Examined) -> 
         for place in find_forms_unread(contract.config_schema, node.config):
             detail = "It is read when the graph is published: no value form may stand here."
             yield Issue("invalid_config", at + place.pointer, {"detail": detail}, node.id)
+    yield from check_meaning(node, contract, examined)
+
+
+def check_meaning(node: Node, contract: TypeContract, examined: Examined) -> Iterator[Issue]:
+    """What a type itself says of a config that fits its schema."""
+    at = f"{node.pointer}/config"
     if contract.validate is None:
         return
     inputs = cast("JsonObject", (examined.inputs or {}).get("properties") or {})
@@ -90,7 +96,8 @@ def _check_own_rules(node: Node, contract: TypeContract, examined: Examined) -> 
         yield issue.at(at, node=node.id)
 
 
-def _check_reads(node: Node, contract: TypeContract, examined: Examined, lookups: Lookups) -> Iterator[Issue]:
+def check_reads(node: Node, contract: TypeContract, examined: Examined, lookups: Lookups) -> Iterator[Issue]:
+    """What a sound config reads: it must be there."""
     at = f"{node.pointer}/config"
     for read in configs.list_reads(contract.config_schema, node.config, contract.secret_members):
         if isinstance(read, Malformed):

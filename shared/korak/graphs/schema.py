@@ -114,6 +114,7 @@ def _node() -> JsonObject:
             },
             "on_error": _on_error(),
             "jumps": _jumps(),
+            "compensate": _hook("What undoes it, once it has completed and the run is cancelled."),
             "escalations": _list({"type": "object"}, "What happens while it waits too long, level by level."),
             "body": {"$ref": "#/$defs/body"},
             "branches": {
@@ -131,7 +132,6 @@ def _node() -> JsonObject:
     is_trigger: JsonObject = {"properties": {"type": {"const": TRIGGER}}, "required": ["type"]}
     schema["if"] = is_trigger
     schema["then"] = {"properties": {"config": {"$ref": "#/$defs/trigger"}}}
-    schema[UNSERVED] = ["compensate"]
     return schema
 
 
@@ -164,6 +164,21 @@ def _jumps() -> JsonObject:
         "description": 'The nodes that a returned _next_step may name, $end for the end; "any" for all beside it.',
         "anyOf": [{"const": "any"}, {"type": "array", "items": target, "minItems": 1}],
     }
+
+
+def _hook(description: str) -> JsonObject:
+    return _object(
+        {
+            "type": _pattern(TYPE, "The step type whose handler runs; one that waits can't."),
+            "type_version": {"type": "integer", "minimum": 1, "description": "The newest if left out."},
+            "config": {"type": "object", "description": "What the type asks for.", "default": {}},
+            "retry": {"$ref": "#/$defs/retry"},
+            "timeout": {"$ref": "#/$defs/duration", "description": "The limit of one attempt of the handler."},
+            "queue": _pattern(QUEUE, "The queue whose engines run it."),
+        },
+        required=["type"],
+        description=description,
+    )
 
 
 def _edge() -> JsonObject:
@@ -244,6 +259,13 @@ def _settings() -> JsonObject:
                 "description": "How long an instance may take, its retries included.",
             },
             "run_timeout": {"$ref": duration, "description": "How long one run of it may take."},
+            "compensate_on_failure": {
+                "type": "boolean",
+                "description": "Whether what has completed is undone when a run fails, too. It can't be retried then.",
+                "default": False,
+            },
+            "on_cancel": _hook("What runs once when a run was cancelled, after its compensations."),
+            "on_deadline": _hook("What runs when a run was out of time, after its compensations."),
             "prune_state_after": {
                 "type": "integer",
                 "minimum": 1,
@@ -255,29 +277,25 @@ def _settings() -> JsonObject:
     )
     schema[UNSERVED] = [
         "calendar",
-        "compensate_on_failure",
         "events",
-        "on_cancel",
-        "on_deadline",
     ]
     return schema
 
 
 def _limits() -> JsonObject:
     positive: JsonObject = {"type": "integer", "minimum": 1}
-    schema = _object(
+    return _object(
         {
             "max_steps": positive | {"description": "Visits of nodes."},
             "max_transitions": positive | {"description": "Moves from node to node, built-in ones too."},
             "max_for_each_items": positive | {"description": "Items of one for_each."},
             "max_state_bytes": positive | {"description": "The state, as JSON."},
+            "max_started_workflows": positive | {"description": "Runs that one run starts."},
             "max_cost_units": positive | {"description": "Units that completed steps cost: 1 each, or what they say."},
             "max_starts_per_minute": positive | {"description": "Starts of this workflow."},
         },
         description="Lower bounds than the engine's own.",
     )
-    schema[UNSERVED] = ["max_started_workflows"]
-    return schema
 
 
 def _flow(what: str) -> JsonObject:

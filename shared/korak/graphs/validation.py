@@ -18,6 +18,7 @@ from korak.graphs.lookups import Lookups
 from korak.graphs.paths import Malformed
 from korak.graphs.schemas import Schema, compile_schema
 from korak.graphs.structure import check_structure
+from korak.graphs.undoing import check_hooks
 from korak.model import Json, JsonObject
 
 
@@ -69,7 +70,9 @@ def _check(graph: Graph, catalogue: Catalogue, limits: GraphLimits) -> Iterator[
     examined = Examined(graph, limits, contracts, outcomes, inputs, Ancestry(graph))
     yield from check_structure(examined)
     yield from check_settings(graph, limits)
-    yield from _check_nodes(examined, schemas.sound)
+    lookups = Lookups(examined)
+    yield from _check_nodes(examined, lookups, schemas.sound)
+    yield from check_hooks(examined, catalogue, lookups, schemas.check)
 
 
 class _Schemas:
@@ -102,8 +105,7 @@ def _read_inputs(graph: Graph) -> tuple[JsonObject | None, list[Issue]]:
     return (None if issues else get_input_schema(trigger.config)), issues
 
 
-def _check_nodes(examined: Examined, sound: Collection[str]) -> Iterator[Issue]:
-    lookups = Lookups(examined)
+def _check_nodes(examined: Examined, lookups: Lookups, sound: Collection[str]) -> Iterator[Issue]:
     for node in examined.graph.nodes.values():
         if node.id in examined.contracts:
             yield from rules.check_node(node, examined, lookups, is_sound=node.id in sound)

@@ -103,6 +103,11 @@ class StepView(Protocol):
         """Whether the instance was cancelled or the claim lost meanwhile: nothing that is returned will count."""
         ...
 
+    @property
+    def chunks(self) -> list[str]:
+        """The chunks that are stored for this visit so far, in order, those of earlier attempts first."""
+        ...
+
     def output(self, node: str | None = None) -> JsonObject | None:
         """The output of a node's newest ended visit; without a node what this visit parked with."""
         ...
@@ -116,6 +121,17 @@ class StepView(Protocol):
 
         It is resolved from the document itself, never from data, so that an input can't name a secret. What was
         revealed is scrubbed from the attempt's errors and output. Raises `secret_missing`.
+        """
+        ...
+
+    def artifact(
+        self, key: str, content: Any, kind: str | None = None, metadata: JsonObject | None = None
+    ) -> JsonObject:
+        """Leave something under a name with the run, beside its state; a reference to put into the output.
+
+        It is written with the step's record: an attempt that fails leaves none. A key is there once a run, the newer
+        content replaces the older. `kind` is `json`, `text` or `bytes`, by the content where it isn't given. Raises
+        `invalid_output` for what can't be stored or is too large.
         """
         ...
 
@@ -135,6 +151,14 @@ class StepContext(StepView, Protocol):
         """What `once(name)` stored in this visit; None where it didn't run."""
         ...
 
+    async def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive and how far it is; shown within a second, of several the last one.
+
+        Without progress the last one stays. The attempt's time limit holds all the same. Raises `stale_attempt` once
+        nothing that the attempt comes to will count.
+        """
+        ...
+
 
 class BlockingContext(StepView, Protocol):
     """What a `def` handler gets: the same, and its calls block."""
@@ -149,4 +173,8 @@ class BlockingContext(StepView, Protocol):
 
     def recall(self, name: str) -> Json:
         """What `once(name)` stored in this visit; None where it didn't run."""
+        ...
+
+    def heartbeat(self, progress: Json = None) -> None:
+        """Tell that the step is alive and how far it is; shown within a second, of several the last one."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -38,6 +38,9 @@ __all__ = [
 Isolation: TypeAlias = Literal["async", "thread", "process"]
 """Where a handler runs: on the loop, in a thread, or in a process that can be killed."""
 
+Handled: TypeAlias = Awaitable[Returned] | Returned | Iterator[str] | AsyncIterator[str]
+"""What `handle` may give: a result, now or later, or chunks of text."""
+
 SECRET_MARK = "x-korak-secret"
 """Marks the config members in which a secret may stand."""
 
@@ -54,6 +57,8 @@ class StepType:
     required. `handle`, `resume`, `cancel` and `simulate` are all `async def` or all `def`; a `def` runs in a thread or,
     with `isolation = "process"`, in a process that can be killed. What they return is awaited where it can be. A type
     keeps no state between calls, does not sleep or poll, and makes its effects idempotent on `ctx.idempotency_key`.
+
+    A `handle` that yields streams: each text is stored as a chunk at once, and `complete` makes the output of them all.
     """
 
     key: str = ""
@@ -87,9 +92,13 @@ class StepType:
         """The ability that this run needs."""
         return self.ability
 
-    def handle(self, ctx: Any) -> Awaitable[Returned] | Returned:
+    def handle(self, ctx: Any) -> Handled:
         """Do the work. `ctx` is a StepContext in an `async def`, a BlockingContext in a `def`."""
         raise NotImplementedError(f"{type(self).__name__} has no handle()")
+
+    def complete(self, ctx: Any, chunks: Sequence[str]) -> Awaitable[Returned] | Returned:
+        """What a step that streams comes to: it has all its chunks in order, those of earlier attempts first."""
+        return {"text": "".join(chunks)}
 
     def resume(self, ctx: Any, signal: Signal) -> Awaitable[Returned] | Returned:
         """Go on after a wait (WT-15): a timer completes, a time limit leaves by its outcome, all else fails."""
@@ -114,9 +123,14 @@ class StepType:
         return type(self).resume is not StepType.resume
 
     @property
+    def streams(self) -> bool:
+        """Whether `handle` yields chunks."""
+        return inspect.isgeneratorfunction(self.handle) or inspect.isasyncgenfunction(self.handle)
+
+    @property
     def runs_in(self) -> Isolation:
         """On the loop where `handle` is `async def`, else where `isolation` says."""
-        return "async" if inspect.iscoroutinefunction(self.handle) else self.isolation
+        return "async" if is_async(self.handle) else self.isolation
 
     def contract(self) -> TypeContract:
         """What the rest of Korak knows of the type."""
@@ -141,12 +155,18 @@ class StepType:
             supports_escalations=self.supports_escalations,
             has_cancel_hook=self.has_cancel_hook,
             waits=self.parks,
+            streams=self.streams,
             secret_members=find_secret_members(self.config_schema),
             validate=self.validate_config,
         )
 
     def _outcome_specs(self, config: JsonObject) -> Sequence[OutcomeSpec]:
         return tuple(OutcomeSpec(outcome.key, outcome.required, outcome.label) for outcome in self.outcomes(config))
+
+
+def is_async(function: object) -> bool:
+    """Whether a function belongs on the loop: a coroutine's, or one that yields there."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def resume_default(key: str, signal: Signal, output: JsonObject | None) -> Complete | Fail:

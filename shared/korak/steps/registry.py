@@ -14,7 +14,7 @@ from korak.errors import DuplicateStepType, InvalidStepType
 from korak.graphs.contracts import TypeContract
 from korak.graphs.schemas import check_schema
 from korak.steps import builtin
-from korak.steps.contract import StepType
+from korak.steps.contract import StepType, is_async
 from korak.steps.function import FunctionStep, get_step_type
 
 ENTRY_POINTS: Final = "korak.steps"
@@ -142,8 +142,13 @@ def _check_methods(made: StepType, where: str) -> None:
         raise InvalidStepType(message=f"{where} has no handle()")
     names = ("handle", "resume", "cancel", "simulate")
     methods = [getattr(own, name) for name in names if getattr(own, name) is not getattr(StepType, name)]
-    if len({inspect.iscoroutinefunction(method) for method in methods}) > 1:
+    if len({is_async(method) for method in methods}) > 1:
         raise InvalidStepType(message=f"{where}: {', '.join(names)} must all be async, or none")
+    for name, method in ((name, getattr(own, name)) for name in (*names[1:], "complete")):
+        if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+            raise InvalidStepType(message=f"{where}: {name} yields, and only handle may")
+    if is_async(own.complete) and not is_async(own.handle):
+        raise InvalidStepType(message=f"{where}: complete may be async only where handle is")
 
 
 def _make(given: StepType | type[StepType] | Callable[..., Any]) -> StepType:

@@ -25,6 +25,14 @@ from korak.steps.results import Outcome, StepResult
 OPEN: Final = (dict, dict[str, Any], JsonObject, Mapping, Mapping[str, Any], Any)
 """Return annotations that say nothing about the output."""
 
+JOINED: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+"""The output of a stream that nothing else is made of."""
+
 PLAIN: Final = (str, int, float, bool, dict, list)
 """Types whose JSON form is their own."""
 
@@ -66,6 +74,8 @@ class Signature:
     config_schema: JsonObject
     output_schema: JsonObject | None
     returns: TypeAdapter[Any] | None
+    streams: bool = False
+    """Whether the function yields chunks; what it returns is then what its `complete` does."""
 
     def read_arguments(self, ctx: StepView, accepted: frozenset[str] | None = None) -> dict[str, Any]:
         """The keyword arguments for a call, from the resolved config; only those `accepted` where that is given."""
@@ -89,8 +99,11 @@ class Signature:
             raise StepFailed("invalid_output", pointer="", detail=detail) from None
 
 
-def read_signature(function: Callable[..., Any]) -> Signature:
-    """Read a step function. Raises InvalidStepType, naming what can't stand there."""
+def read_signature(function: Callable[..., Any], *, complete: Callable[..., Any] | None = None) -> Signature:
+    """Read a step function; of one that streams its `complete` tells the output.
+
+    Raises InvalidStepType, naming what can't stand there.
+    """
     where = function.__qualname__
     _, *rest = _list_parameters(function, where)
     named = [parameter for parameter in rest if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -101,13 +114,19 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         p.name: _read_parameter(p, schemas.get(p.name, {}), adapters.get(p.name), hints.get(p.name)) for p in named
     }
     takes_others = len(named) < len(rest)
-    returns, output_schema = _read_return(hints.get("return", Any), where)
+    streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if streams:
+        _check_yielded(hints.get("return", Any), where)
+        returns, output_schema = _read_completed(complete)
+    else:
+        returns, output_schema = _read_return(hints.get("return", Any), where)
     return Signature(
         parameters=parameters,
         takes_others=takes_others,
         config_schema=_compose(parameters, definitions, takes_others=takes_others),
         output_schema=output_schema,
         returns=returns,
+        streams=streams,
     )
 
 
@@ -182,6 +201,20 @@ def _read_return(hint: Any, where: str) -> tuple[TypeAdapter[Any] | None, JsonOb
     if len(members) > 1:
         schema = {keyword: value for keyword, value in schema.items() if keyword != "required"}
     return adapter, {**schema, "$defs": definitions} if definitions else schema
+
+
+def _check_yielded(hint: Any, where: str) -> None:
+    """A stream is of text: what is annotated must not say otherwise."""
+    yielded = next(iter(typing.get_args(hint)), Any)
+    if yielded not in (str, Any):
+        raise InvalidStepType(message=f"{where} yields {yielded!r}: the chunks of a stream are strings")
+
+
+def _read_completed(complete: Callable[..., Any] | None) -> tuple[TypeAdapter[Any] | None, JsonObject | None]:
+    if complete is None:
+        return None, JOINED
+    hints = describing.read_annotations(complete, ["return"])
+    return _read_return(hints.get("return", Any), complete.__qualname__)
 
 
 def _resolve(schema: JsonObject, definitions: JsonObject) -> JsonObject:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from korak.core.changes import Changes
-from korak.core.rows import StepRun, Wait
+from korak.core.rows import Child, Instance, StepRun, Wait
 from korak.model import EventType, StepRole, StepStatus
+from korak.store import reaching
 from korak.store.database import Runner
 from korak.store.statements import get_statement
 
@@ -19,6 +20,8 @@ RARE = frozenset(
         EventType.INSTANCE_PAUSED,
         EventType.INSTANCE_RESUMED,
         EventType.INSTANCE_RETRIED,
+        EventType.INSTANCE_REWOUND,
+        EventType.INSTANCE_IMPORTED,
     }
 )
 """What is told of an instance when columns change that no step changes."""
@@ -37,6 +40,10 @@ def needs_transaction(batch: Iterable[Changes]) -> bool:
         or changes.scopes
         or changes.new_scopes
         or changes.closed_scopes
+        or changes.new_compensations
+        or changes.compensations
+        or changes.outward is not None
+        or changes.leavings is not None
         or changes.freed
         or changes.leaves
         or not all(is_begun_here(step) for step in changes.new_steps)
@@ -69,12 +76,17 @@ async def apply(runner: Runner, batch: Sequence[Changes]) -> set[int]:
     """
     started = [changes.instance for changes in batch if changes.is_new]
     if started:
-        await runner.fetch("instances_start", instance=_read("instances_start", "instance", started))
+        await _start(runner, started)
     rows = await runner.fetch("record", **_spread(batch))
     moved = {row["id"] for row in rows} | {instance.id for instance in started}
     if needs_transaction(batch):
         await _apply_rest(runner, [changes for changes in batch if changes.instance.id in moved])
     return moved
+
+
+async def _start(runner: Runner, started: Sequence[Instance]) -> None:
+    await _write(runner, "instances_start", "instance", [each for each in started if not isinstance(each, Child)])
+    await _write(runner, "children_start", "child", [each for each in started if isinstance(each, Child)])
 
 
 def _spread(batch: Sequence[Changes]) -> dict[str, list[Any]]:
@@ -122,7 +134,7 @@ def _get_step(changes: Changes, step: StepRun, row: tuple[Any, ...]) -> tuple[An
 
 
 async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
-    rare = [changes.instance for changes in batch if not changes.is_new and _is_rare(changes)]
+    rare = [changes.instance for changes in batch if _is_rare(changes) and (not changes.is_new or _is_import(changes))]
     if rare:
         await runner.fetch("instances_change", instance=_read("instances_change", "instance", rare))
     await _write(
@@ -140,7 +152,9 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     ]
     if edited:
         await runner.fetch("steps_change", step=edited)
+    await _write_rewinds(runner, [changes for changes in batch if changes.undone is not None])
     await _write_scopes(runner, batch)
+    await _write_compensations(runner, batch)
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
     if new_waits:
@@ -153,6 +167,26 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
+    await _write_left(runner, batch)
+    await reaching.write(runner, batch, apply)
+
+
+async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:
+    """What steps leave beside their records. Artifacts go in the order of their keys: no two wait for each other."""
+    left = [(changes.instance.id, changes.leavings) for changes in batch if changes.leavings is not None]
+    artifacts = [artifact for _, leavings in left for artifact in leavings.artifacts]
+    artifacts.sort(key=lambda artifact: (artifact.instance_id, artifact.key))
+    await _write(runner, "artifacts_keep", "artifact", artifacts)
+    closed = [(instance_id, execution) for instance_id, leavings in left for execution in leavings.closed_chunks]
+    if closed:
+        await runner.fetch("chunks_close", closed=closed)
+
+
+async def _write_rewinds(runner: Runner, batch: Sequence[Changes]) -> None:
+    if batch:
+        undone = [(step_id, changes.instance.updated_at) for changes in batch for step_id in changes.undone or ()]
+        kept = [(changes.instance.id, changes.instance.result) for changes in batch]
+        await runner.fetch("rewind", undone=undone, kept=kept)
 
 
 async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
@@ -167,6 +201,13 @@ async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
         await runner.fetch("scopes_close", closed=closed)
 
 
+async def _write_compensations(runner: Runner, batch: Sequence[Changes]) -> None:
+    name, rows = "compensations_keep", [row for changes in batch for row in changes.new_compensations]
+    await _write(runner, name, "compensation", rows)
+    name, rows = "compensations_change", [row for changes in batch for row in changes.compensations]
+    await _write(runner, name, "compensation", rows)
+
+
 async def _write(runner: Runner, name: str, group: str, rows: Sequence[Any]) -> None:
     if rows:
         await runner.fetch(name, **{group: _read(name, group, rows)})
@@ -179,6 +220,10 @@ def _read(name: str, group: str, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def _get_shape(wait: Wait) -> tuple[str, ...]:
     return tuple(sorted(wait.match or {}))
+
+
+def _is_import(changes: Changes) -> bool:
+    return changes.events[-1].type is EventType.INSTANCE_IMPORTED
 
 
 def _is_rare(changes: Changes) -> bool:

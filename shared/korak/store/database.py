@@ -70,6 +70,8 @@ class Database:
         self._name = name
         self._pool: asyncpg.Pool[Any] | None = None
         self._held: list[asyncpg.Connection[Any]] = []
+        self.losses = 0
+        """How many held connections were lost and made anew: who held one may not have noticed."""
 
     @property
     def schema(self) -> str:
@@ -143,6 +145,7 @@ class Hot:
     async def connect(self) -> asyncpg.Connection[Any]:
         """The connection, made anew where it was lost."""
         if self._connection is None or self._connection.is_closed():
+            self._database.losses += self._connection is not None
             self._prepared.clear()
             self._connection = await self._database.hold()
         return self._connection

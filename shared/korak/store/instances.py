@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, case, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitStatus
+from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.database import Connection
 from korak.store.parking import Reason, list_reasons
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
+from korak.store.tables import workflow_artifacts as artifacts
+from korak.store.tables import workflow_compensations as compensations
 from korak.store.tables import workflow_definitions as definitions
 from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
@@ -31,9 +33,21 @@ from korak.store.tables import workflow_waits as waits
 PAUSED = "paused"
 """The status of a paused run, as the API shows it."""
 
+WAITED = 60.0
+"""Seconds that a start may wait at most before it makes the instance whose ULID it has made when it came."""
+
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
 _roots = instances.alias("roots")
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an instance's graph says of undoing, and its compensations, counted by status."""
+
+    on_failure: bool = False
+    has_on_cancel: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +62,17 @@ class View:
     version_label: str | None = None
     parent: str | None = None
     root: str | None = None
-    run: int = 1
-    business_id: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
     parked: Mapping[int, Reason] = field(default_factory=dict)
     """Why steps that a limit or a hold has parked don't go on, by step."""
+    humans: Mapping[str, str] = field(default_factory=dict)
+    """What the waits at its nodes ask of a person, by node."""
+    artifacts: tuple[str, ...] = ()
+    artifacts_count: int = 0
     is_final: bool = False
     """Whether the failure that ended it is one that is never retried by itself."""
+    undoing: Undoing = field(default_factory=Undoing)
     branches: Mapping[int, str] = field(default_factory=dict)
     """What the scopes of its live steps are called."""
     plan: Plan | None = None
@@ -69,6 +86,7 @@ class Filter:
     owner_scope: str | None
     statuses: Sequence[str] = ()
     definitions: Sequence[str] = ()
+    business_ids: Sequence[str] = ()
     labels: Sequence[str] = ()
     times: Sequence[tuple[str, bool, datetime]] = field(default=())
     """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
@@ -82,11 +100,27 @@ _final = (
     .limit(1)
     .scalar_subquery()
 )
+_tally = (
+    select(compensations.c.status, func.count().label("count"))
+    .where(compensations.c.instance_id == instances.c.id)
+    .group_by(compensations.c.status)
+    .correlate(instances)
+    .subquery()
+)
+_counts = select(func.jsonb_object_agg(_tally.c.status, _tally.c.count)).scalar_subquery()
+_keys = func.array(
+    select(artifacts.c.key)
+    .where(artifacts.c.instance_id == instances.c.id)
+    .order_by(artifacts.c.key)
+    .limit(100)
+    .scalar_subquery()
+)
+_keys_count = (
+    select(func.count()).select_from(artifacts).where(artifacts.c.instance_id == instances.c.id).scalar_subquery()
+)
 _views = (
     select(
         *(instances.c[name] for name in get_columns(Instance)),
-        instances.c.business_id,
-        instances.c.run_number,
         definitions.c.key.label("definition"),
         versions.c.number.label("version"),
         versions.c.label.label("version_label"),
@@ -94,6 +128,11 @@ _views = (
         _parents.c.ulid.label("parent"),
         _roots.c.ulid.label("root"),
         _final.label("is_final"),
+        versions.c.settings["compensate_on_failure"].label("compensates_on_failure"),
+        versions.c.settings["on_cancel"].is_not(None).label("has_on_cancel"),
+        _counts.label("compensations"),
+        _keys.label("artifacts"),
+        _keys_count.label("artifacts_count"),
     )
     .join(definitions, definitions.c.id == instances.c.definition_id)
     .join(versions, versions.c.id == instances.c.version_id)
@@ -134,7 +173,11 @@ _NEXT_STEPS = Query(
     .limit(_page)
 )
 _EVENTS = Query(
-    select(events, steps.c.ulid.label("step"))
+    select(
+        events,
+        steps.c.ulid.label("step"),
+        case((events.c.type == EventType.STEP_COMPLETED, steps.c.output)).label("output"),
+    )
     .outerjoin(steps, steps.c.id == events.c.step_run_id)
     .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
     .order_by(events.c.seq)
@@ -167,6 +210,23 @@ _STATUS = Query(
     )
 )
 
+_VERSION = Query(select(instances.c.version_id).where(instances.c.id == _instance_id))
+_END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
+
+
+async def get_end(connection: Connection, instance_id: int) -> str | None:
+    """The status that an instance has ended with, or `gone` where it isn't there any more; None while it is open."""
+    row = await _END.fetch_one(connection, instance_id=instance_id)
+    if row is None:
+        return "gone"
+    return None if row["ended_at"] is None else str(row["status"])
+
+
+async def get_version_id(connection: Connection, instance_id: int) -> int | None:
+    """The version that an instance runs; None where it isn't there any more."""
+    row = await _VERSION.fetch_one(connection, instance_id=instance_id)
+    return None if row is None else int(row["version_id"])
+
 
 async def get(connection: Connection, owner_scope: str, ulid: str) -> View | None:
     """The owner's instance; None where there is none."""
@@ -191,13 +251,14 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
     if wanted.definitions:
         keyed = select(definitions.c.id).where(definitions.c.key.in_(wanted.definitions))
         yield instances.c.definition_id.in_(keyed)
-    for label in wanted.labels:
-        yield instances.c.labels.op("@>")(cast([label], JSONB))
+    if wanted.business_ids:
+        yield instances.c.business_id.in_(wanted.business_ids)
+    yield from (instances.c.labels.op("@>")(cast([label], JSONB)) for label in wanted.labels)
     for name, is_lower, at in wanted.times:
         column = instances.c[name]
         yield column >= at if is_lower else column < at
         if name == "created_at":
-            bound = str(ULID.from_timestamp(max(0.0, at.timestamp())))[:10]
+            bound = str(ULID.from_timestamp(max(0.0, at.timestamp() - (WAITED if is_lower else 0.0))))[:10]
             yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
 
 
@@ -225,10 +286,11 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             waits=tuple(pending.get(row["id"], ())),
             parent=row["parent"],
             root=row["root"],
-            run=row["run_number"],
-            business_id=row["business_id"],
             limits=row["limits"] or {},
             is_final=bool(row["is_final"]),
+            undoing=Undoing(bool(row["compensates_on_failure"]), row["has_on_cancel"], row["compensations"] or {}),
+            artifacts=tuple(row["artifacts"]),
+            artifacts_count=row["artifacts_count"],
             branches=branches,
             parked=parked,
         )

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from korak.core.counters import AHEAD, PAGE, SMALL, Counters
+from korak.core.counters import PAGE, SMALL, Counters
 from korak.core.failing import get_told
-from korak.core.rows import Delivery, Instance, Scope, StepRun, Wait
+from korak.core.past import TURNS, Line, Past
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
 from korak.core.snapshot import Kept, Policy, Snapshot
-from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
+from korak.graphs.hooks import ON_DEADLINE
+from korak.model import ClosedReason, EventType, InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -30,9 +32,18 @@ class Loader:
         self._policy = policy
 
     async def load(
-        self, runner: Runner, instance_ids: Iterable[int], now: datetime, *, closed: Sequence[int] = ()
+        self,
+        runner: Runner,
+        instance_ids: Iterable[int],
+        now: datetime,
+        *,
+        closed: Sequence[int] = (),
+        backward: Sequence[int] = (),
     ) -> dict[int, Snapshot]:
-        """The snapshots of locked instances, by id. `closed` are steps that a result came for, be they ended or not."""
+        """The snapshots of locked instances, by id. `closed` are steps that a result came for, be they ended or not.
+
+        `backward` are instances whose past is wanted too.
+        """
         ids = sorted(set(instance_ids))
         if not ids:
             return {}
@@ -51,8 +62,10 @@ class Loader:
             delivery = read(Delivery, row)
             snapshots[delivery.instance_id].deliveries.append(delivery)
         await _load_scopes(runner, ids, snapshots)
+        await _load_compensations(runner, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
+        await _load_past(runner, [snapshots[each] for each in backward if each in snapshots])
         return snapshots
 
 
@@ -72,10 +85,17 @@ async def _load_steps(
             snapshot.steps[step.id] = step
         elif step.status is StepStatus.CANCELLED:
             snapshot.cancelled[step.id] = step
-        elif step.status is StepStatus.FAILED and step.scope_id is None and _is_newer(step, snapshot.failed):
+        if has_ended(snapshot.instance, step) and _is_newer(step, snapshot.failed):
             snapshot.failed = step
         if step.scope_id is not None and is_halted(snapshot.instance, step):
             snapshot.halted[step.scope_id] = step
+
+
+def has_ended(instance: Instance, step: StepRun) -> bool:
+    """Whether a failed run may have ended at this attempt: it has failed, or it stood there as the time was over."""
+    is_out_of_time = instance.closed_reason is ClosedReason.DEADLINE and step.node_id == instance.failed_node_id
+    is_it = step.status is StepStatus.FAILED or (step.status is StepStatus.CANCELLED and is_out_of_time)
+    return is_it and step.role is StepRole.STEP and step.scope_id is None and step.outcome is None
 
 
 async def _load_flows(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
@@ -110,10 +130,18 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
         snapshots[scope.instance_id].scopes[scope.id] = scope
 
 
+async def _load_compensations(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:
+    """Only instances whose graph has compensations have any."""
+    ids = [instance_id for instance_id, snapshot in snapshots.items() if snapshot.plan.has_compensations]
+    for row in await runner.fetch("compensations_load", ids=ids) if ids else ():
+        compensation = read(Compensation, row)
+        snapshots[compensation.instance_id].compensations[compensation.seq] = compensation
+
+
 def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
     counters = Counters.from_json(step.counters or {})
     is_whole = counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each"
-    return step.id, counters.next_index, is_whole, AHEAD if step.ready_at is None else PAGE
+    return step.id, counters.next_index, is_whole, counters.room if step.ready_at is None else PAGE
 
 
 def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:
@@ -127,10 +155,12 @@ def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:
 
 def _list_outermost(snapshots: Mapping[int, Snapshot], ids: Iterable[int]) -> list[tuple[int, str]]:
     return [
-        (instance_id, node.id)
+        (instance_id, name)
         for instance_id in ids
-        for node in snapshots[instance_id].plan.nodes.values()
-        if node.container is None
+        for name in (
+            *(node.id for node in snapshots[instance_id].plan.nodes.values() if node.container is None),
+            *([ON_DEADLINE] if snapshots[instance_id].plan.settings.on_deadline else []),
+        )
     ]
 
 
@@ -177,6 +207,23 @@ async def _load_kept(runner: Runner, snapshots: Mapping[int, Snapshot], now: dat
         snapshot = snapshots[owners[row["step_run_id"]]]
         kept = Kept(row["source_id"], row["name"], row["payload"], row["created_at"])
         snapshot.kept.setdefault(row["step_run_id"], []).append(kept)
+
+
+async def _load_past(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
+    if not snapshots:
+        return
+    ids = [snapshot.instance.id for snapshot in snapshots]
+    lines: dict[int, list[Line]] = {}
+    for row in await runner.fetch("past_load", ids=ids, types=list(TURNS)):
+        step = None if row["id"] is None else read(StepRun, {name: row[name] for name in get_columns(StepRun)})
+        line = Line(row["seq"], EventType(row["type"]), row["data"] or {}, step)
+        lines.setdefault(row["of_instance"], []).append(line)
+    visits: dict[int, dict[str, int]] = {}
+    for row in await runner.fetch("visits_count", ids=ids):
+        visits.setdefault(row["instance_id"], {})[row["node_id"]] = row["visit"]
+    for snapshot in snapshots:
+        own = snapshot.instance.id
+        snapshot.past = Past(tuple(lines.get(own, ())), visits.get(own, {}))
 
 
 def get_holds(match: JsonObject) -> JsonObject:

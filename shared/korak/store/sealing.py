@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from ulid import ULID
 
-from korak.core.changes import Changes
-from korak.core.rows import Delivery, Event, Failure, Scope, StepRun, Wait
+from korak.core.changes import Changes, spread
+from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Scope, StepRun, Wait
 from korak.store.database import Runner
 
 Row = TypeVar("Row", StepRun, Wait, Scope)
@@ -27,7 +27,7 @@ class Ids:
     async def reserve(self, runner: Runner, batch: Iterable[Changes]) -> None:
         """Have enough for every new row of the batch."""
         wanted = dict.fromkeys(TABLES, 0)
-        for changes in batch:
+        for changes in spread(batch):
             wanted["workflow_instances"] += changes.is_new
             wanted["workflow_step_runs"] += len(changes.new_steps)
             wanted["workflow_waits"] += len(changes.new_waits)
@@ -44,6 +44,11 @@ class Ids:
 
 def seal(changes: Changes, ids: Ids) -> None:
     """Give every new row its id and every new attempt its ULID, wherever the changes name them. Idempotent."""
+    for each in spread((changes,)):
+        _seal(each, ids)
+
+
+def _seal(changes: Changes, ids: Ids) -> None:
     if changes.is_new and changes.instance.id == 0:
         _seal_instance(changes, ids.take("workflow_instances"))
     given: dict[int, int] = {}
@@ -51,11 +56,9 @@ def seal(changes: Changes, ids: Ids) -> None:
     for step, ulid in zip(fresh, sorted(str(ULID()) for _ in fresh), strict=True):
         own, step.id = step.id, ids.take("workflow_step_runs")
         given[own] = step.id
-        step.ulid = ulid
-        step.execution_id = step.execution_id or ulid
-    for wait in changes.new_waits:
-        if wait.id < 0:
-            wait.id = ids.take("workflow_waits")
+        step.ulid = step.ulid or ulid
+        step.execution_id = step.execution_id or step.ulid
+    _seal_waits(changes, ids)
     if given:
         _rename(changes, given)
     if changes.new_scopes:
@@ -64,10 +67,20 @@ def seal(changes: Changes, ids: Ids) -> None:
         _index(changes)
 
 
+def _seal_waits(changes: Changes, ids: Ids) -> None:
+    given: dict[int | None, int] = {}
+    for wait in changes.new_waits:
+        if wait.id < 0:
+            own, wait.id = wait.id, ids.take("workflow_waits")
+            given[own] = wait.id
+    for row in changes.new_deliveries if given else ():
+        row.wait_id = given.get(row.wait_id, row.wait_id)
+
+
 def _rename(changes: Changes, given: dict[int, int]) -> None:
-    rows: tuple[Wait | Event | Failure | Delivery | Scope, ...]
+    rows: tuple[Wait | Event | Failure | Delivery | Scope | Compensation, ...]
     rows = (*changes.new_waits, *changes.events, *changes.failures, *changes.new_deliveries)
-    rows = (*rows, *changes.new_scopes, *changes.scopes, *changes.after.scopes.values())
+    rows = (*rows, *changes.new_scopes, *changes.scopes, *changes.after.scopes.values(), *changes.new_compensations)
     for row in rows:
         if row.step_run_id is not None and row.step_run_id < 0:
             row.step_run_id = given[row.step_run_id]
@@ -75,6 +88,8 @@ def _rename(changes: Changes, given: dict[int, int]) -> None:
         if step.parent_step_run_id is not None:
             step.parent_step_run_id = given.get(step.parent_step_run_id, step.parent_step_run_id)
     changes.closed_scopes = [given.get(step_id, step_id) for step_id in changes.closed_scopes]
+    if changes.undone is not None:
+        changes.undone = [given.get(step_id, step_id) for step_id in changes.undone]
     changes.adopted_scopes = [(before, given.get(after, after)) for before, after in changes.adopted_scopes]
 
 
@@ -88,14 +103,22 @@ def _seal_scopes(changes: Changes, ids: Ids) -> None:
         scope.parent_scope_id = given.get(scope.parent_scope_id, scope.parent_scope_id)
     for step in (*changes.new_steps, *changes.steps):
         step.scope_id = given.get(step.scope_id, step.scope_id)
+    for row in changes.new_compensations:
+        row.scope_id = given.get(row.scope_id, row.scope_id)
     after = changes.after
     after.ended = {(given.get(place, place), node): what for (place, node), what in after.ended.items()}
 
 
 def _seal_instance(changes: Changes, instance_id: int) -> None:
     changes.instance.id = instance_id
-    rows: tuple[StepRun | Wait | Event | Failure | Scope, ...]
+    rows: tuple[StepRun | Wait | Event | Failure | Scope | Delivery | Artifact | Compensation, ...]
     rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures, *changes.new_scopes)
+    rows = (
+        *rows,
+        *changes.new_compensations,
+        *changes.new_deliveries,
+        *(changes.leavings.artifacts if changes.leavings else ()),
+    )
     for row in rows:
         row.instance_id = instance_id
 

@@ -11,11 +11,12 @@ from typing import Protocol, TypeAlias
 import asyncpg
 
 from korak.core.changes import Changes
-from korak.core.decide import decide
-from korak.core.facts import Broken, Claimed, Fact, Finished, Raised
+from korak.core.decide import decide, decide_all
+from korak.core.facts import BACKWARD, Broken, Claimed, Fact, Finished, Raised
 from korak.core.snapshot import Snapshot
-from korak.errors import KorakError, TransientError
+from korak.errors import Conflict, KorakError, TransientError
 from korak.model import FailureCategory
+from korak.store import runs
 from korak.store.applying import apply
 from korak.store.database import Hot, Runner, is_data_fault
 from korak.store.loading import Loader, lock
@@ -51,6 +52,10 @@ class Skipped:
     """Somebody else holds the instance, or there is none of that id."""
 
 
+class Deferred(Skipped):
+    """The fact can't be decided together with the one before it: its turn is the next transaction."""
+
+
 Answer: TypeAlias = Changes | Skipped | KorakError
 
 
@@ -68,17 +73,26 @@ class Transactor:
         self._stamper = stamper
 
     async def answer(self, asks: Sequence[Ask], now: datetime, *, patience: float | None = None) -> list[Answer]:
-        """The answers, in order, committed. One ask an instance; with `patience` (seconds) a held lock is waited for.
+        """The answers, in order, committed. With `patience` (seconds) a held lock is waited for.
 
-        Raises TransientError where the database can't do it now.
+        Several asks of one instance are answered one after the other, in one decision: the first answer has all
+        changes, the others are its echoes. Raises TransientError where the database can't do it now.
         """
+        answers = await self._answer_safely(asks, now, patience)
+        while later := [place for place, answer in enumerate(answers) if isinstance(answer, Deferred)]:
+            others = await self._answer_safely([asks[place] for place in later], now, patience)
+            for place, answer in zip(later, others, strict=True):
+                answers[place] = answer
+        return answers
+
+    async def _answer_safely(self, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:
         try:
             async with self._hot.transaction() as runner:
                 return await self._answer(runner, asks, now, patience)
         except Exception as error:
             if not is_data_fault(error):
                 raise
-            log.warning("a row of %s instances can't be written", len(asks), exc_info=error)
+            log.warning("a row of %s facts can't be written", len(asks), exc_info=error)
             return await self._split(asks, now, patience, error)
 
     async def _split(
@@ -88,6 +102,8 @@ class Transactor:
             middle = len(asks) // 2
             first = await self.answer(asks[:middle], now, patience=patience)
             return first + await self.answer(asks[middle:], now, patience=patience)
+        if runs.is_taken(error):
+            return [Conflict("id_in_use")]
         ask = blame(asks[0], error)
         if ask is None:
             raise error
@@ -97,11 +113,9 @@ class Transactor:
         wanted = [ask.instance_id for ask in asks]
         locked = await (lock(runner, wanted) if patience is None else wait_for_lock(runner, wanted, patience))
         closed = [step for ask in asks if (step := _get_step(ask)) is not None]
-        snapshots = await self._loader.load(runner, locked, now, closed=closed)
-        answers: list[Answer] = []
-        for ask in asks:
-            snapshot = snapshots.get(ask.instance_id)
-            answers.append(Skipped() if snapshot is None else decide_safely(snapshot, ask.fact, now))
+        backward = [ask.instance_id for ask in asks if isinstance(ask.fact, BACKWARD)]
+        snapshots = await self._loader.load(runner, locked, now, closed=closed, backward=backward)
+        answers = decide_each(snapshots, asks, now)
         admission = await _admit(runner, asks, snapshots, answers, now)
         batch = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
         if batch:
@@ -110,7 +124,7 @@ class Transactor:
             for changes in batch:
                 seal(changes, self._ids)
                 self._stamper.stamp(changes)
-            await apply(runner, batch)
+            await apply(runner, [*batch, *(changes.fork for changes in batch if changes.fork is not None)])
             if admission is not None:
                 await settle_rooms(runner, admission, batch, self._stamper)
         return answers
@@ -151,6 +165,34 @@ async def wait_for_lock(runner: Runner, instance_ids: Sequence[int], patience: f
 def is_lock_timeout(error: TransientError) -> bool:
     """Whether what failed is that a lock wasn't had in time."""
     return isinstance(error.__cause__, asyncpg.LockNotAvailableError)
+
+
+def decide_each(snapshots: Mapping[int, Snapshot], asks: Sequence[Ask], now: datetime) -> list[Answer]:
+    """The answers, in order: the asks of one instance are decided in one go. Where there is no snapshot, Skipped."""
+    places: dict[int, list[int]] = {}
+    for place, ask in enumerate(asks):
+        places.setdefault(ask.instance_id, []).append(place)
+    answers: list[Answer] = [Skipped()] * len(asks)
+    for instance_id, mine in places.items():
+        snapshot = snapshots.get(instance_id)
+        if snapshot is not None:
+            decided = decide_together(snapshot, [asks[place].fact for place in mine], now)
+            for place, answer in zip(mine, decided, strict=True):
+                answers[place] = answer
+    return answers
+
+
+def decide_together(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list[Answer]:
+    """`decide_all`; where one of several facts can't be answered the first is decided alone, the others are Deferred.
+
+    So are they where the graph has limits: whether there is room is told for one fact at a time.
+    """
+    if len(facts) > 1 and not snapshot.plan.has_flow:
+        try:
+            return [*decide_all(snapshot, facts, now)]
+        except Exception as error:
+            log.info("%s facts of instance %s aren't decided together: %s", len(facts), snapshot.instance.ulid, error)
+    return [decide_safely(snapshot, facts[0], now), *(Deferred() for _ in facts[1:])]
 
 
 def decide_safely(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes | KorakError:

@@ -78,13 +78,9 @@ async def test_a_wrong_input_is_told_with_its_pointer_and_nothing_is_kept(api: A
 @pytest.mark.parametrize(
     ("body", "code", "pointer"),
     [
-        ({"id": "o-1"}, "not_available", "/id"),
-        ({"on_open": "fail"}, "not_available", "/on_open"),
-        ({"on_closed": "allow"}, "not_available", "/on_closed"),
         ({"subject": {"type": "order", "id": "1"}}, "not_available", "/subject"),
         ({"on_behalf_of": "ana"}, "not_available", "/on_behalf_of"),
         ({"run_timeout": 1}, "not_available", "/run_timeout"),
-        ({"debounce": {"key": "a"}}, "not_available", "/debounce"),
         ({"inputs": {}}, "invalid_value", "/inputs"),
         ({"input": []}, "invalid_value", "/input"),
         ({"priority": "highest"}, "invalid_value", "/priority"),

@@ -23,11 +23,12 @@ from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak.store.sealing import Ids
 from korak.store.transacting import Transactor
-from korak_engine import claiming, recording
+from korak_engine import lining
 from korak_engine.claiming import Claimer, Inbox, Nudge
 from korak_engine.desk import Desk
 from korak_engine.identity import Identity
 from korak_engine.recording import Recorder, Result, Results
+from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 from korak_engine.work import Work
 from tests.support.flows import NOW, Flows, chain, open_flows, work
@@ -75,14 +76,14 @@ async def claim(flows: Flows, engine_id: int, instance_id: int) -> Work:
 async def test_a_claim_that_was_granted_is_not_granted_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(claiming, "PATIENCE", 0.05)
+    monkeypatch.setattr(lining, "PATIENCE", 0.05)
     async with open_flows(database_url) as flows, open_desk(database_url) as desk:
         free, held = await start(flows, 2)
         identity = Identity(frozenset({"default"}), lambda key, version: True, await flows.register(), is_open=True)
         granted: list[Changes] = []
         slots = Slots(SIZE)
         inbox = Inbox(slots)
-        claimer = Claimer(desk, identity, slots, granted=granted.append, limit=SIZE)
+        claimer = Claimer(desk, identity, slots, Sights(), granted=granted.append, limit=SIZE)
         async with locked(database_url, held):
             inbox.put([Nudge(await flows.get(READY, free)), Nudge(await flows.get(READY, held), skips=2)])
             working = asyncio.create_task(claimer.work(inbox))
@@ -97,7 +98,7 @@ async def test_a_claim_that_was_granted_is_not_granted_again(
 async def test_a_result_that_was_recorded_is_not_told_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(recording, "PATIENCE", 0.05)
+    monkeypatch.setattr(lining, "PATIENCE", 0.05)
     async with open_flows(database_url) as flows, open_desk(database_url) as desk:
         free, held = await start(flows, 2)
         engine_id = await flows.register()
@@ -108,7 +109,7 @@ async def test_a_result_that_was_recorded_is_not_told_again(
             fact = Finished(one.step.id, one.step.claim_token or "", Complete(), identity.get_claimant())
             results.put(Result(one, fact, skips))
         async with locked(database_url, held):
-            recorder = Recorder(desk, lambda result, changes: told.append((result, changes)))
+            recorder = Recorder(desk, lambda result, changes: told.append((result, changes)), Sights())
             working = asyncio.create_task(recorder.work(results))
             await eventually(lambda: caplog.text.count("1 results wait to be recorded") >= 2)
         await eventually(lambda: len(told) >= 2)

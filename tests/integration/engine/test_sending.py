@@ -25,6 +25,7 @@ from korak.store.transacting import Transactor
 from korak_engine.claiming import get_steps
 from korak_engine.desk import Desk
 from korak_engine.recording import Recorder, Result, Results
+from korak_engine.sights import Sights
 from korak_engine.work import Work
 from tests.support import eventually
 from tests.support.flows import NOW, Flows, chain, open_flows, work
@@ -95,7 +96,8 @@ async def test_jb_4_a_record_nudges_after_its_commit(database_url: str) -> None:
         finished = Finished(grant.step.id, grant.step.claim_token or "", Complete())
         hot, results = Hot(scene.database), Results(10)
         transactor = Transactor(hot, scene.loader, Ids(), scene.dispatcher)
-        recorder = Recorder(Desk(hot, transactor, scene.dispatcher, ManualClock(NOW)), lambda result, changes: None)
+        desk = Desk(hot, transactor, scene.dispatcher, ManualClock(NOW))
+        recorder = Recorder(desk, lambda result, changes: None, Sights())
         results.put(Result(Work(grant.step, grant.input, changes.after, 1), finished))
         working = asyncio.create_task(recorder.work(results))
         await eventually(lambda: scene.broker.seen)

@@ -46,7 +46,10 @@ ENUMS: dict[str, type[StrEnum]] = {
     "wwait_kind_check": model.WaitKind,
     "wwait_status_check": model.WaitStatus,
     "wscope_status_check": model.ScopeStatus,
+    "wcomp_status_check": model.CompensationStatus,
+    "wart_kind_check": model.ArtifactKind,
     "wsig_kind_check": model.DeliveryKind,
+    "winbox_kind_check": model.InboxKind,
     "fkey_kind_check": model.FlowKind,
     "hold_kind_check": model.HoldKind,
 }

@@ -17,7 +17,7 @@ from tests.support.flows import Flows, chain, pausing, work
 from tests.support.wakers import Wakers, at
 
 KILL = (
-    "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+    "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity"
     " where datname = current_database() and application_name = 'waker under test'"
 )
 
@@ -134,7 +134,8 @@ async def test_a_waker_that_lost_the_database_in_a_pass_reclaims_nothing_for_a_l
     waker.stages["deliver"] = lose
     assert (await run(80)).reclaimed == 0
     assert (await run(120)).reclaimed == 0
-    assert (await run(140)).reclaimed == 1
+    # A connection that wasn't needed until the pass after it may be missed only then.
+    assert (await run(140)).reclaimed + (await run(160)).reclaimed == 1
 
 
 async def test_a_stage_that_fails_stops_no_other_and_is_done_by_the_next_pass(flows: Flows, wakers: Wakers) -> None:
@@ -153,6 +154,7 @@ async def test_a_stage_that_fails_stops_no_other_and_is_done_by_the_next_pass(fl
 
 async def test_the_stages_run_in_the_order_of_the_spec(flows: Flows, wakers: Wakers) -> None:
     assert list((await wakers.make()).stages) == [
+        "inbox",
         "match",
         "deliver",
         "reclaim",

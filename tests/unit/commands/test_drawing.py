@@ -51,6 +51,13 @@ def test_the_head_says_what_and_since_when() -> None:
     assert lines == ["▶ running  01A  order version 2  5.0 s", '  input  {"n":1}']
 
 
+def test_the_head_says_the_caller_s_id_and_which_run_of_it() -> None:
+    [first, *_] = draw_steps(business_id="A-17", run=1)
+    [second, *_] = draw_steps(business_id="A-17", run=2)
+    assert first == "▶ running  01A  order version 2  A-17  5.0 s"
+    assert second == "▶ running  01A  order version 2  A-17 run 2  5.0 s"
+
+
 def test_what_runs_in_a_branch_is_named_and_indented() -> None:
     outer = make_step("all", "waiting")
     item = make_step("ship", "completed", branch="3", visit=4)
@@ -108,6 +115,26 @@ def test_a_list_shows_where_instances_are_or_why_they_failed() -> None:
     assert lines[1].split()[-1] == "ship"
     assert lines[2].split()[-1] == "no_pen"
     assert draw(draw_list([], now=NOW)) == ["There are no instances."]
+
+
+def test_what_cleans_up_stands_below_a_line_with_its_role() -> None:
+    steps = [
+        make_step("book", "completed", role="step"),
+        make_step("book", "failed", role="compensate", error={"code": "busy", "message": "Later."}),
+        make_step("book", "running", role="compensate", attempt=2),
+        make_step("$on_cancel", "queued", role="on_cancel"),
+    ]
+    lines = draw_steps(*steps, status="cancelled", compensation={"kept": 0, "pending": 1, "completed": 2, "failed": 0})
+    assert lines[4].split()[:2] == ["✓", "book"]
+    assert lines[5].strip() == "── cleaning up ── 1 pending, 2 completed to undo"
+    assert [line.split()[1:3] for line in lines[7:9]] == [["compensate", "book"]] * 2
+    assert lines[7].split()[4] == "1"
+    assert lines[9].split()[1] == "on_cancel"
+
+
+def test_kept_compensations_are_no_line() -> None:
+    kept = {"kept": 1, "pending": 0, "completed": 0, "failed": 0}
+    assert "cleaning up" not in "".join(draw_steps(make_step("book", "completed", role="step"), compensation=kept))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ TABLES: Mapping[str, Mapping[Any, str]] = {
     "Step": transitions.STEP,
     "Wait": transitions.WAIT,
     "Escalation": transitions.ESCALATION,
+    "Compensation": transitions.COMPENSATION,
 }
 ARROW = re.compile(r"^\s*(\S+) --> (\S+) : (\w+)$", re.M)
 

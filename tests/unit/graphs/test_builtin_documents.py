@@ -72,7 +72,7 @@ def test_a_timeout_on_a_wait_has_a_hint() -> None:
     assert "config.timeout" in issues[0].message
 
 
-@pytest.mark.parametrize("key", ["approval", "code", "notify", "start_workflow"])
+@pytest.mark.parametrize("key", ["approval", "code", "notify", "decision"])
 def test_types_of_later_versions_are_unknown(key: str) -> None:
     document = graph("x").trigger().node("a", key).edge("start", "a").document()
     assert [issue.code for issue in validate(document, REGISTRY).issues] == ["unknown_type"]

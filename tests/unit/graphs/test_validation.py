@@ -128,23 +128,12 @@ def test_an_issue_of_an_edge_names_it() -> None:
     ("member", "pointer"),
     [
         ({"settings": {"calendar": "office"}}, "/settings/calendar"),
-        ({"settings": {"compensate_on_failure": True}}, "/settings/compensate_on_failure"),
         ({"settings": {"events": ["*"]}}, "/settings/events"),
-        ({"settings": {"on_cancel": {}}}, "/settings/on_cancel"),
-        ({"settings": {"on_deadline": {}}}, "/settings/on_deadline"),
-        ({"settings": {"limits": {"max_started_workflows": 1}}}, "/settings/limits/max_started_workflows"),
     ],
 )
 def test_settings_of_later_versions_are_refused_by_name(member: JsonObject, pointer: str) -> None:
     issues = check(one({}, **member)).issues
     assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", pointer)]
-    assert "not available in this version" in issues[0].message
-
-
-@pytest.mark.parametrize("member", ["compensate"])
-def test_node_members_of_later_versions_are_refused_by_name(member: str) -> None:
-    issues = check(one({member: {"type": "x", "config": {}}})).issues
-    assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", f"/nodes/1/{member}")]
     assert "not available in this version" in issues[0].message
 
 

@@ -31,7 +31,7 @@ def test_the_built_in_types_are_always_there() -> None:
     assert [contract.key for contract in registry.list_contracts()] == sorted(
         [
             *("trigger", "condition", "branch", "set_field", "delay", "wait", "loop", "end", "webhook"),
-            *("parallel", "for_each", "scope"),
+            *("parallel", "for_each", "scope", "start_workflow", "start_workflows", "wait_workflows"),
         ]
     )
     assert builtin.PURE.keys() == {contract.key for contract in registry.list_contracts() if contract.is_pure}

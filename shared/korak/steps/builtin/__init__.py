@@ -15,8 +15,10 @@ from korak.steps.builtin.loop import Loop
 from korak.steps.builtin.parallel import Parallel
 from korak.steps.builtin.scope import ScopeStep
 from korak.steps.builtin.set_field import SetField
+from korak.steps.builtin.start_workflow import StartWorkflow, StartWorkflows
 from korak.steps.builtin.trigger import Trigger
 from korak.steps.builtin.wait import WaitStep
+from korak.steps.builtin.wait_workflows import WaitWorkflows
 from korak.steps.builtin.webhook import Webhook
 from korak.steps.contract import StepType
 from korak.steps.pure import PureType
@@ -46,4 +48,5 @@ PURE: Mapping[str, PureType[Any]] = MappingProxyType(
 
 def list_types(webhook: Webhook | None = None) -> tuple[StepType, ...]:
     """Every built-in type; `webhook` is one that was told its guard and time limit."""
-    return (Trigger(), *PURE.values(), webhook or Webhook())
+    kin = (StartWorkflow(), StartWorkflows(), WaitWorkflows())
+    return (Trigger(), *PURE.values(), *kin, webhook or Webhook())

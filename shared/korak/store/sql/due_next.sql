@@ -13,5 +13,9 @@ select least(
     (
         select e.lease_until from engines e where e.closed_at is null and e.lease_until > :now::timestamptz
         order by e.lease_until limit 1
+    ),
+    (
+        select b.due_at from workflow_inbox b where b.failed_at is null and b.due_at > :now::timestamptz
+        order by b.due_at limit 1
     )
 ) as due_at

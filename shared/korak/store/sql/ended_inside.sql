@@ -9,5 +9,5 @@ with found as (
 select distinct on (s.instance_id, s.scope_id, s.node_id) s.instance_id, s.scope_id, s.node_id, s.status, s.outcome, s.output,
     s.error_code, s.error_message, s.error_params, s.attempt
 from found cross join lateral (select * from workflow_step_runs s where s.id = found.id limit 1) s
-where s.role = 'step' and (s.status = 'completed' or (s.status = 'failed' and s.outcome is not null))
+where s.role = 'step' and (s.status = 'completed' or (s.status = 'failed' and s.outcome is not null)) and s.undone_at is null
 order by s.instance_id, s.scope_id, s.node_id, s.visit desc, s.attempt desc

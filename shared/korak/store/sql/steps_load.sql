@@ -9,8 +9,9 @@ select s.id, s.instance_id, s.owner_scope, s.node_id, s.node_type, s.type_versio
     s.started_at, s.finished_at, s.probe, s.counters
 from workflow_step_runs s where s.instance_id = any(:ids::bigint[])
     and (s.status in ('queued', 'running', 'waiting') or s.id = any(:closed::bigint[])
-        or (s.status = 'failed' and s.outcome is null and s.role = 'step' and exists (
-            select from workflow_instances i where i.id = s.instance_id and i.status = 'failed' and i.failed_node_id = s.node_id))
+        or (s.status in ('failed', 'cancelled') and s.outcome is null and s.role = 'step' and exists (
+            select from workflow_instances i where i.id = s.instance_id and i.status = 'failed' and i.failed_node_id = s.node_id
+                and (s.status = 'failed' or i.closed_reason = 'deadline')))
         or (s.scope_id is not null and s.status in ('failed', 'cancelled') and s.outcome is null and s.role = 'step' and exists (
             select from workflow_instances i where i.id = s.instance_id and i.status = 'failed') and not exists (
             select from workflow_step_runs n where n.instance_id = s.instance_id and n.node_id = s.node_id

@@ -24,5 +24,5 @@ from late
 cross join lateral (select * from workflow_instances i where i.id = late.instance_id limit 1) i
 cross join lateral (select * from workflow_definitions d where d.id = i.definition_id limit 1) d
 left join lateral (select * from workflow_step_runs s where s.id = late.step_run_id limit 1) s on true
-where i.paused_at is null and (:owner::varchar is null or i.owner_scope = :owner::varchar)
+where (i.paused_at is null or i.ended_at is not null) and (:owner::varchar is null or i.owner_scope = :owner::varchar)
 order by late.since, i.id limit :count::integer

@@ -6,10 +6,10 @@ with shaped as (
     on conflict do nothing
 )
 insert into workflow_waits (id, instance_id, step_run_id, owner_scope, kind, status, event_key, match, match_digest,
-    correlation, mode, condition, poll_seconds, outcome, looks_back, due_at, is_date, remaining, created_at)
+    correlation, mode, condition, poll_seconds, payload, outcome, looks_back, due_at, is_date, remaining, fired_at, created_at)
 select id, instance_id, step_run_id, owner_scope, kind, status, event_key, match, match_digest, correlation, mode, condition,
-    poll_seconds, outcome, looks_back, due_at, is_date, remaining, created_at
+    poll_seconds, payload, outcome, looks_back, due_at, is_date, remaining, fired_at, created_at
 from rows(wait: id bigint, instance_id bigint, step_run_id bigint, owner_scope varchar, kind varchar, status varchar,
     event_key varchar, match jsonb, match_digest varchar, correlation jsonb, mode varchar, condition jsonb,
-    poll_seconds double precision, outcome varchar, looks_back boolean, due_at timestamptz, is_date boolean,
-    remaining double precision, created_at timestamptz)
+    poll_seconds double precision, payload jsonb, outcome varchar, looks_back boolean, due_at timestamptz, is_date boolean,
+    remaining double precision, fired_at timestamptz, created_at timestamptz)

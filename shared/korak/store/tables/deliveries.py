@@ -41,7 +41,8 @@ workflow_signals: Table = Table(
         "instance_id", "wait_id", "source_id", name="wsig_source_unique", postgresql_nulls_not_distinct=True
     ),
     CheckConstraint(
-        "kind in ('signal', 'event', 'child', 'ended', 'cancel', 'pause', 'resume', 'decision')", name="wsig_kind_check"
+        "kind in ('signal', 'event', 'child', 'ended', 'cancel', 'pause', 'resume', 'retry', 'decision')",
+        name="wsig_kind_check",
     ),
     CheckConstraint("buffered_at is null or kind = 'signal'", name="wsig_buffered_check"),
     Index("wsig_open_idx", "instance_id", postgresql_where=text("taken_at is null")),

@@ -78,6 +78,7 @@ workflow_step_runs: Table = Table(
     Column("limit_ceiling", Integer),
     Column("limit_weight", Integer),
     Column("limit_until", Moment),
+    Column("undone_at", Moment),
     UniqueConstraint("instance_id", "node_id", "visit", "attempt", "role", "call", name="wstep_attempt_unique"),
     CheckConstraint(
         "status in ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled')", name="wstep_status_check"
@@ -167,6 +168,11 @@ workflow_waits: Table = Table(
         "wwait_digest_idx",
         "match_digest",
         postgresql_where=text("status in ('pending', 'suspended') and match_digest is not null"),
+    ),
+    Index(
+        "wwait_child_idx",
+        "event_key",
+        postgresql_where=text("kind = 'child' and status in ('pending', 'suspended')"),
     ),
     Index("wwait_step_idx", "step_run_id"),
     Index("wwait_instance_idx", "instance_id"),

@@ -1,0 +1,51 @@
+"""What of an instance is to be undone or was, and whether a failed one may be cancelled or retried."""
+
+from __future__ import annotations
+
+from korak.core.rows import Instance
+from korak.model import ClosedReason, CompensationStatus, InstanceStatus
+from korak.store.instances import View
+from korak_api.rendering import Shown
+
+
+def show_compensation(view: View) -> Shown | None:
+    """Compensations by how far they are; None where there are none.
+
+    `kept` would run if the run were cancelled; `pending` are to run now, the one that runs among them.
+    """
+    counts = view.undoing.counts
+    if not counts:
+        return None
+    kept, undoing = (counts.get(status, 0) for status in (CompensationStatus.KEPT, CompensationStatus.UNDOING))
+    is_due = _is_undone(view)
+    return {
+        "kept": 0 if is_due else kept,
+        "pending": undoing + (kept if is_due else 0),
+        "completed": counts.get(CompensationStatus.COMPLETED, 0),
+        "failed": counts.get(CompensationStatus.FAILED, 0),
+    }
+
+
+def may_cancel(view: View) -> bool:
+    """Whether a cancel would do something: the run is open, or it has failed and something of it hasn't cleaned up."""
+    instance = view.instance
+    if not instance.is_ended:
+        return True
+    is_kept = view.undoing.counts.get(CompensationStatus.KEPT, 0) > 0 and not view.undoing.on_failure
+    return _has_failed(instance) and (is_kept or view.undoing.has_on_cancel)
+
+
+def may_retry(view: View) -> bool:
+    """Whether the run failed where it can be tried again, and wasn't undone."""
+    instance = view.instance
+    has_failed = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
+    return has_failed and not view.undoing.on_failure
+
+
+def _is_undone(view: View) -> bool:
+    status = view.instance.status
+    return status is InstanceStatus.CANCELLED or (status is InstanceStatus.FAILED and view.undoing.on_failure)
+
+
+def _has_failed(instance: Instance) -> bool:
+    return instance.status is InstanceStatus.FAILED and instance.closed_reason is not ClosedReason.REFUSED

@@ -1,0 +1,97 @@
+"""What joins runs, seen by a waker: commands to children, ends that nobody took, and waits that nobody told."""
+
+from __future__ import annotations
+
+import pytest
+
+from korak.core.facts import CancelAsked, PauseAsked, RetryAsked
+from korak.model import InstanceStatus
+from korak.steps.results import Complete
+from tests.integration.store.test_children import REFUSED, get_status
+from tests.support.children import CHILD, Families, graph, many, nested, waiting
+from tests.support.flows import NOW, Flows, work
+from tests.support.wakers import Wakers, at
+
+
+@pytest.fixture
+async def families(flows: Flows) -> Families:
+    return await Families.make(flows)
+
+
+async def test_a_cancel_that_lies_there_is_carried_out(families: Families, wakers: Wakers) -> None:
+    """T-NEST-5."""
+    flows = families.flows
+    found = await families.publish(graph("parent", nested()), CHILD)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    [child] = await families.list_children(parent)
+    await flows.answer(parent, CancelAsked(), NOW)
+    report = await wakers.run(0.5)
+    assert await get_status(flows, child["id"]) == InstanceStatus.RUNNING
+    report = await wakers.run(1.5)
+    assert (report.deliveries, report.errors) == (1, 0)
+    assert await get_status(flows, child["id"]) == InstanceStatus.CANCELLED
+
+
+async def test_an_end_that_nobody_told_reaches_the_parent(families: Families, wakers: Wakers) -> None:
+    """T-NEST-1: whoever recorded the end was gone before it told anybody."""
+    flows = families.flows
+    found = await families.publish(graph("parent", nested()), CHILD)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    [child] = await families.list_children(parent)
+    await families.work(child["id"])
+    assert await get_status(flows, parent) == InstanceStatus.WAITING
+    await wakers.run(1.5)
+    assert await get_status(flows, parent) == InstanceStatus.COMPLETED
+
+
+async def test_a_retry_that_lies_there_reaches_the_child(families: Families, wakers: Wakers) -> None:
+    """T-NEST-4."""
+    flows = families.flows
+    found = await families.publish(graph("parent", nested()), CHILD)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    [child] = await families.list_children(parent)
+    grant, _ = await families.ask(await families.claim(child["id"]))
+    await families.finish(grant, REFUSED)
+    await wakers.run(1.5)
+    assert await get_status(flows, parent) == InstanceStatus.FAILED
+    families.now = at(2)
+    await flows.answer(parent, RetryAsked(), at(2))
+    await families.work(parent)
+    await wakers.run(4)
+    assert await get_status(flows, child["id"]) == InstanceStatus.RUNNING
+    grant, _ = await families.ask(await families.claim(child["id"]))
+    await families.finish(grant, Complete(output={"by": "child"}))
+    await wakers.run(6)
+    assert await get_status(flows, parent) == InstanceStatus.COMPLETED
+
+
+async def test_a_wait_whose_looks_were_lost_is_looked_at(families: Families, wakers: Wakers) -> None:
+    """Defect 9: neither side looked after its commit."""
+    flows = families.flows
+    found = await families.publish(graph("waiter", waiting({"ref": "input.ids"})), CHILD)
+    runs = [await families.start(found["child"]) for _ in range(3)]
+    waiter, _ = await families.start(found["waiter"], {"ids": [ulid for _, ulid in runs]})
+    await families.work(waiter)
+    for run, _ in runs:
+        await families.work(run)
+    report = await wakers.run(1)
+    assert report.requeued == 1
+    while await families.work(waiter):
+        pass
+    assert await get_status(flows, waiter) == InstanceStatus.COMPLETED
+
+
+async def test_children_are_paused_in_passes(families: Families, wakers: Wakers) -> None:
+    flows = families.flows
+    found = await families.publish(graph("parent", many(list(range(30))), work("after")), CHILD)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    await flows.answer(parent, PauseAsked(), NOW)
+    report = await wakers.run(1)
+    assert report.cascaded == 30
+    await wakers.run(3)
+    count = await flows.get("select count(*) from workflow_instances where paused_at is not null")
+    assert count == 31

@@ -1,0 +1,82 @@
+"""What must hold of compensations and hooks: of a run that is undone each one runs to an end once, newest first."""
+
+from __future__ import annotations
+
+from korak.core.changes import Changes
+from korak.core.snapshot import Snapshot
+from korak.graphs.plans import Plan
+from korak.model import CompensationStatus, EventType, InstanceStatus, StepRole, StepStatus
+from tests.support.memory import Family, Memory
+
+SEQUENCE = (StepRole.COMPENSATE, StepRole.ON_DEADLINE, StepRole.ON_CANCEL)
+
+
+def check_undoing(memory: Memory, family: Family) -> None:
+    """All of it, after every step."""
+    plan = memory.plans[family.instance.version_id]
+    _check_kept(plan, family)
+    _check_hooks(family)
+    live = [step for step in family.live if step.role is not StepRole.STEP]
+    assert sum(step.role in SEQUENCE for step in live) <= 1
+    if not live:
+        _check_done(plan, family)
+
+
+def count_undone(family: Family) -> int:
+    """How many compensations of an instance were run to an end."""
+    return sum(
+        row.status in (CompensationStatus.COMPLETED, CompensationStatus.FAILED) for row in family.compensations.values()
+    )
+
+
+def check_view(changes: Changes, stands: Snapshot) -> None:
+    """What an engine keeps of an open run is the newest that is kept."""
+    if not changes.instance.is_ended:
+        assert set(changes.after.compensations) == set(stands.compensations)
+
+
+def _check_kept(plan: Plan, family: Family) -> None:
+    """Every completed visit of a node that can be undone has pushed one, at the number of its event."""
+    completed = [
+        (event.seq, event.step_run_id)
+        for event in family.events
+        if event.type is EventType.STEP_COMPLETED and plan.find(event.node_id or "", StepRole.COMPENSATE) is not None
+    ]
+    rows = family.compensations.values()
+    assert sorted((row.seq, row.step_run_id) for row in rows) == completed
+
+
+def _check_hooks(family: Family) -> None:
+    rows = family.compensations.values()
+    kept = [row.seq for row in rows if row.status is CompensationStatus.KEPT]
+    undone = [row.seq for row in rows if row.status is not CompensationStatus.KEPT]
+    assert not kept or not undone or max(kept) < min(undone)
+    for row in rows:
+        attempts = [step for step in family.steps.values() if step.hook_order == row.seq]
+        live = sum(step.status is not None and step.status.is_live for step in attempts)
+        done = sum(step.status is StepStatus.COMPLETED for step in attempts)
+        expected = {
+            CompensationStatus.KEPT: (0, 0),
+            CompensationStatus.UNDOING: (1, 0),
+            CompensationStatus.COMPLETED: (0, 1),
+            CompensationStatus.FAILED: (0, 0),
+        }
+        assert row.status is not None
+        assert (live, done) == expected[row.status], (row, attempts)
+        assert row.status is not CompensationStatus.FAILED or attempts
+        assert all((step.node_id, step.visit) == (row.node_id, row.visit) for step in attempts)
+    order = [step.hook_order for step in family.steps.values() if step.hook_order is not None and step.attempt == 1]
+    assert len(set(order)) == len(order)
+
+
+def _check_done(plan: Plan, family: Family) -> None:
+    """Where no hook lives there is none left to be made."""
+    instance, settings = family.instance, plan.settings
+    is_cancelled = instance.status is InstanceStatus.CANCELLED
+    if is_cancelled or (instance.status is InstanceStatus.FAILED and settings.compensate_on_failure):
+        assert all(row.status is not CompensationStatus.KEPT for row in family.compensations.values())
+    made = {step.role for step in family.steps.values()}
+    visits = {step.visit for step in family.steps.values() if step.role is StepRole.ON_CANCEL}
+    assert (StepRole.ON_CANCEL in made) == (is_cancelled and settings.on_cancel is not None)
+    assert visits <= {1}
+    assert not (instance.walk or {}).get("owed")
