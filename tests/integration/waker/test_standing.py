@@ -156,6 +156,8 @@ async def test_the_stages_run_in_the_order_of_the_spec(flows: Flows, wakers: Wak
     assert list((await wakers.make()).stages) == [
         "inbox",
         "match",
+        "cascade",
+        "look",
         "deliver",
         "reclaim",
         "resend",
