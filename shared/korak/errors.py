@@ -45,6 +45,8 @@ MESSAGES: dict[str, str] = {
     "instance_not_found": "There is no instance {key} here.",
     "version_not_found": "Definition {key} has no version {number}.",
     "version_older": "Version {number} of {key} is older than {current}, the current one.",
+    "not_awaited": "{instance} asks for nothing that {verb} would answer: {awaited}.",
+    "several_awaited": "{instance} asks for more than one thing: name the signal or the node. {awaited}.",
     "definition_app_wide": "{key} is the application's: its versions are published with a token of the application's.",
     "definition_exists": "The key {key} is taken.",
     "definition_not_published": "Definition {key} has no published version.",
@@ -237,6 +239,8 @@ class Problem(KorakError):
     ) -> None:
         super().__init__(code, message, **params)
         self.issues: tuple[Issue, ...] = tuple(issues)
+        self.body: Mapping[str, Any] | None = None
+        """The answer that it was read from, where it came from an API."""
 
 
 class Unreadable(Problem):

@@ -48,6 +48,24 @@ async def effect(ctx: StepContext, seconds: float = 0.0) -> dict[str, int]:
     return {"attempt": ctx.attempt}
 
 
+@step("e2e.item")
+async def item(ctx: StepContext, item: int, slow: list[int]) -> dict[str, int]:
+    """Take an effect for an item, then hang at the first attempt of a slow one"""
+    tell(ctx)
+    await _take_effect(ctx)
+    await wait(NEVER if ctx.attempt == 1 and item in slow else 0.0)
+    return {"item": item}
+
+
+@step("e2e.round")
+async def round_(ctx: StepContext, rounds: int, slow: int) -> dict[str, int]:
+    """Count a round, and hang at the first attempt of the slow one"""
+    tell(ctx)
+    await _take_effect(ctx)
+    await wait(NEVER if ctx.attempt == 1 and rounds + 1 == slow else 0.0)
+    return {"rounds": rounds + 1}
+
+
 @step("e2e.blocking_effect")
 def blocking_effect(ctx: BlockingContext) -> dict[str, int]:
     """Take an effect in a thread"""

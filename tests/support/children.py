@@ -9,6 +9,7 @@ from typing import Any
 
 from ulid import ULID
 
+from korak.clock import ManualClock
 from korak.core.changes import Changes, Grant
 from korak.core.facts import Claimed, Delivered, Finished, HandlerResult
 from korak.core.opening import Opening, Version
@@ -54,7 +55,7 @@ class Families:
     @classmethod
     async def make(cls, flows: Flows) -> Families:
         """With an engine that is registered."""
-        return cls(flows, await flows.register(), Nesting(flows.database, Plans()))
+        return cls(flows, await flows.register(), Nesting(flows.database, Plans(), ManualClock(NOW)))
 
     async def publish(self, *documents: JsonObject) -> dict[str, Version]:
         """A definition each, by their keys."""

@@ -104,8 +104,9 @@ class Kin:
                 )
                 told: list[Json] = [*asked.before, *ulids]
                 output: JsonObject = {asked.result_key: told[0] if asked.is_single else told}
-                place = (len(asked.before), asked.rest, asked.awaits, asked.timeout)
-                return Spawn(openings, output, *place)
+                return Spawn(
+                    openings, output, len(asked.before), asked.rest, awaits=asked.awaits, timeout=asked.timeout
+                )
             case Awaiting():
                 return Depend(asked.ulids, asked.mode, asked.quorum, asked.timeout)
             case Collecting():

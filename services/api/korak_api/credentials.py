@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, Protocol
 
 from korak.clock import Clock
 from korak.errors import Unauthenticated
@@ -15,6 +15,18 @@ BELIEVED: Final = 3.0
 """Seconds for which a token isn't looked up again: so long may a revoked one still open something."""
 
 KEPT: Final = 10_000
+
+
+class Identifying(Protocol):
+    """Tells who asks."""
+
+    async def identify(self, header: str | None) -> Credential:
+        """Who sends this Authorization header. Raises Unauthenticated."""
+        ...
+
+    def forget(self) -> None:
+        """Look every token up again."""
+        ...
 
 
 class Credentials:

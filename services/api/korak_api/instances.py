@@ -26,6 +26,8 @@ FILTERS = (
     Parameter("definition", "Only of these definitions, by key.", is_list=True),
     Parameter("id", "Only runs under these ids of the caller's own.", is_list=True),
     Parameter("label", "Only with all of these labels.", is_list=True),
+    Parameter("parent", "Only those that one of these runs has started.", is_list=True),
+    Parameter("root", "Only these runs and all below them.", is_list=True),
     *(
         Parameter(f"{name}_{side}", f"Only {name} {'at that time or later' if side == 'after' else 'earlier'}.", "time")
         for name in TIMES
@@ -45,6 +47,8 @@ async def list_instances(call: Call) -> Answer:
         definitions=query.get("definition", ()),
         business_ids=query.get("id", ()),
         labels=query.get("label", ()),
+        parents=query.get("parent", ()),
+        roots=query.get("root", ()),
         times=[
             (f"{name}_at", side == "after", query[f"{name}_{side}"])
             for name in TIMES

@@ -16,7 +16,7 @@ from korak.service import Health
 from korak.starting import Opener
 from korak.store.database import Database
 from korak.store.plans import Plans
-from korak_api.credentials import Credentials
+from korak_api.credentials import Identifying
 from korak_api.feeds import Feeds
 from korak_api.importer import Importer
 from korak_api.starting import Starts
@@ -48,7 +48,7 @@ class Resources:
     plans: Plans
     metrics: Metrics
     health: Health
-    credentials: Credentials
+    credentials: Identifying
     starts: Starts
     opener: Opener
     importer: Importer

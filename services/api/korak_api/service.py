@@ -27,7 +27,7 @@ from korak.store.gates import Gate
 from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak_api.app import make_app
-from korak_api.credentials import Credentials
+from korak_api.credentials import Credentials, Identifying
 from korak_api.feeds import Feeds
 from korak_api.importer import Importer
 from korak_api.resources import Ground, Resources, get_graph_limits
@@ -67,7 +67,9 @@ async def run(stop: asyncio.Event, settings: Settings) -> None:
             await asyncio.gather(watching, return_exceptions=True)
 
 
-async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) -> Resources:
+async def connect(
+    stack: AsyncExitStack, ground: Ground, stop: asyncio.Event, *, credentials: Identifying | None = None
+) -> Resources:
     """Everything that calls use, on a database and a broker that are there."""
     settings, database, clock = ground.settings, ground.database, ground.clock
     plans = Plans()
@@ -86,7 +88,7 @@ async def connect(stack: AsyncExitStack, ground: Ground, stop: asyncio.Event) ->
         plans=plans,
         metrics=ground.metrics,
         health=ground.health,
-        credentials=Credentials(database, clock),
+        credentials=credentials or Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
         opener=starts.opener,
         importer=Importer(database, dispatcher),

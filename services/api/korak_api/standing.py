@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from korak.core.changes import Changes
 from korak.core.rows import Instance, StepRun, Wait
@@ -15,6 +16,9 @@ from korak_api.rendering import Shown, show_message, show_owner, show_time
 from korak_api.spending import show_budget
 from korak_api.undoing import may_cancel, may_retry, show_compensation
 
+Awaited: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
+"""The runs that waits are for, by the wait: ULID and status."""
+
 
 def view_changes(changes: Changes, version: int) -> View:
     """The instance as it stands once these changes are committed."""
@@ -23,13 +27,17 @@ def view_changes(changes: Changes, version: int) -> View:
         instance=after.instance,
         definition=after.plan.key,
         version=version,
-        steps=tuple(after.steps.values()),
-        waits=tuple(after.waits.values()),
+        steps=tuple(sorted(after.steps.values(), key=_get_age)),
+        waits=tuple(sorted(after.waits.values(), key=_get_age)),
         limits=after.plan.settings.limits,
         is_final=any(failure.propagation == "instance" and failure.non_retryable for failure in changes.failures),
         branches=name_branches(after.scopes),
         plan=after.plan,
     )
+
+
+def _get_age(row: StepRun | Wait) -> tuple[datetime, int]:
+    return row.created_at, row.id
 
 
 def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int | None]) -> Shown:
@@ -118,14 +126,14 @@ def _list_waiting(view: View) -> Iterable[Shown]:
             "result_key": None if node is None or node.save is None else node.save.key,
         }
         waits = [wait for wait in view.waits if wait.step_run_id == step.id]
-        for shown in _list_waits(step, waits, {} if node is None else node.raw):
+        for shown in _list_waits(step, waits, {} if node is None else node.raw, view.awaited):
             yield {**shown, **told}
         if step.parked_for is not None:
             why = view.parked.get(step.id, Reason(()))
             yield {**_show_waiting(step, step.parked_for, step.created_at, why.until, names=[*why.names]), **told}
 
 
-def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject) -> Iterable[Shown]:
+def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject, awaited: Awaited) -> Iterable[Shown]:
     limit = next((wait for wait in waits if wait.kind is WaitKind.TIMEOUT), None)
     group = [wait for wait in waits if wait.mode is not None]
     if group:
@@ -134,7 +142,7 @@ def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject) -> Iterabl
         if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
             due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
             shown = _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
-            yield {**shown, **_show_asked(wait, config)}
+            yield {**shown, **_show_asked(wait, config), **_show_awaited(wait, awaited.get(wait.id, ()))}
 
 
 def _show_asked(wait: Wait, config: JsonObject) -> Shown:
@@ -147,6 +155,21 @@ def _show_asked(wait: Wait, config: JsonObject) -> Shown:
     key, match = config.get("correlation"), wait.match or {}
     agreed = {"key": key, "value": match[key]} if isinstance(key, str) and key in match else None
     return {"human": config.get("human"), "correlation": agreed}
+
+
+def _show_awaited(wait: Wait, runs: Sequence[tuple[str, str]]) -> Shown:
+    """What a wait for other runs is still for."""
+    if wait.kind is WaitKind.CHILD:
+        return {"child": wait.event_key}
+    if wait.kind is not WaitKind.WORKFLOWS:
+        return {}
+    tally = wait.payload if isinstance(wait.payload, dict) else {}
+    return {
+        "mode": tally.get("mode"),
+        "names": [ulid for ulid, _ in runs],
+        "matched": [ulid for ulid, status in runs if status == InstanceStatus.COMPLETED],
+        "remaining": [ulid for ulid, status in runs if status in (InstanceStatus.RUNNING, InstanceStatus.WAITING)],
+    }
 
 
 def _list_names(wait: Wait) -> list[str]:

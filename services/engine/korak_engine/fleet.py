@@ -140,7 +140,7 @@ class Builder:
         settings = self._settings
         effects = await self._stack.enter_async_context(Effects(settings.database, self._clock))
         self._keeper = Keeper(settings.limits, self._clock, database)
-        nesting = Nesting(database, self._plans)
+        nesting = Nesting(database, self._plans, self._clock, settings.limits.max_starts_per_minute)
         means = Means(effects, open_secrets(settings.secrets), DefaultAuthorizer(), self._keeper, nesting)
         handlers = Handlers(registry, means, settings=settings.engine, limits=settings.limits, clock=self._clock)
         return await self._stack.enter_async_context(handlers)

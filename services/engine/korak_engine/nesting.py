@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias, assert_never
 
 from ulid import ULID
 
+from korak.clock import Clock
 from korak.core import opening
 from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.core.opening import Opening, Version
+from korak.graphs.plans import Plan
 from korak.model import ActorMode, JsonObject, TriggerKind
 from korak.steps.children import Awaiting, Collecting, Starting, collect
 from korak.steps.results import Complete
-from korak.store import children
-from korak.store.database import Database
+from korak.store import children, rates
+from korak.store.database import Database, Session
 from korak.store.plans import Plans
 from korak_engine.work import Work
 
@@ -23,9 +27,11 @@ Asked: TypeAlias = Starting | Awaiting | Collecting
 class Nesting:
     """Sees other runs on behalf of steps, each only those of its own owner."""
 
-    def __init__(self, database: Database, plans: Plans) -> None:
+    def __init__(self, database: Database, plans: Plans, clock: Clock, limit: int | None = None) -> None:
         self._database = database
         self._plans = plans
+        self._clock = clock
+        self._limit = limit
 
     async def settle(self, work: Work, asked: Asked) -> HandlerResult:
         """What the step comes to. Raises TransientError where the database can't be asked now."""
@@ -52,12 +58,36 @@ class Nesting:
             if isinstance(made, Raised):
                 return made
             openings.append(made)
+        limit, now = self._get_limit(found.plan), self._clock.now()
+        pause = None if limit is None else await self._count(openings, limit, now)
+        if pause is not None and asked.is_single:
+            return replace(
+                _refuse(asked, f"no more than {limit} starts a minute are allowed"),
+                is_retryable=True,
+                after=now + timedelta(seconds=pause),
+            )
+        return self._spawn(asked, openings, pause)
+
+    async def _count(self, openings: list[Opening], limit: int, now: datetime) -> float | None:
+        """Leave the openings that a limit on starts lets pass now; in how many seconds the others may come again."""
+        limits = {made.version.definition_id: limit for made in openings}
+        async with self._database.transaction() as connection:
+            refused = await rates.count(Session(connection), openings, limits, now)
+        openings[:] = [made for made in openings if made.ulid not in refused]
+        return max((refusal.retry_after for refusal in refused.values()), default=None)
+
+    def _get_limit(self, plan: Plan) -> int | None:
+        limits = [limit for limit in (self._limit, plan.settings.limits.get("max_starts_per_minute")) if limit]
+        return min(limits) if limits else None
+
+    def _spawn(self, asked: Starting, openings: list[Opening], pause: float | None) -> Spawn:
         ulids = [*asked.before, *(made.ulid for made in openings)]
         return Spawn(
             openings=tuple(openings),
             output={asked.result_key: ulids[0] if asked.is_single else list(ulids)},
             offset=len(asked.before),
-            rest=asked.rest,
+            rest=asked.rest + len(asked.inputs) - len(openings),
+            pause=pause,
             awaits=asked.awaits,
             timeout=asked.timeout,
         )

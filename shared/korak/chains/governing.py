@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Self
 
 from korak.chains.compiling import Options
+from korak.chains.dispatching import Dispatched
 from korak.chains.naming import misuse, read_name
 from korak.chains.numbers import read_count, sum_seconds
 from korak.graphs import hygiene
@@ -19,13 +21,14 @@ BEGINNING = 1
 """Transitions that a chain makes before its first step: the payload enters the state."""
 
 
-class Governed:
+class Governed(Dispatched):
     """The options of a chain; each may be said before or after the steps, and the last word counts."""
 
     def __init__(self) -> None:
         self._options = Options()
         self._settings: JsonObject = {}
-        self._limits: JsonObject = {}
+        self._limits: dict[str, int] = {}
+        super().__init__()
 
     def on_queue(self, queue: str) -> Self:
         """The queue of every step whose handler names none."""
@@ -93,6 +96,9 @@ class Governed:
     def _set(self, member: str, value: Json) -> Self:
         self._settings[member] = value
         return self
+
+    def _get_limits(self) -> Mapping[str, int]:
+        return self._limits
 
     def _get_settings(self) -> JsonObject:
         return {**self._settings, "limits": {**self._limits}} if self._limits else {**self._settings}

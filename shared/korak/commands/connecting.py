@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from korak.commands.calling import find_left
+from korak.client.finding import find_left
 from korak.commands.running import read_settings
 from korak.config import Settings
 from korak.errors import SettingsError

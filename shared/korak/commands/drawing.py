@@ -121,7 +121,35 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
             show_span(_get_length(step, now)),
             _note(instance, step, now),
         )
+        if step is _find_last(steps, step["node"]):
+            for child in _list_children(instance, step["node"]):
+                table.add_row(*_draw_child(child, name, now))
     return table
+
+
+def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
+    """The attempt below which what a node has started is drawn."""
+    return [step for step in steps if step["node"] == node][-1]
+
+
+def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
+    children = instance.get("children") or ()
+    return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+
+
+def _draw_child(child: Mapping[str, Any], above: str, now: datetime) -> tuple[RenderableType, ...]:
+    """A run that a step has started: its id, by which it is shown itself, and how it stands."""
+    indent = " " * (len(above) - len(above.lstrip()) + 2)
+    failure = child.get("failure") or {}
+    took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
+    return (
+        _glyph(_get_status(child)),
+        Text(f"{indent}{child['id']}"),
+        Text(str(child.get("definition")), "dim"),
+        "",
+        show_span(took),
+        Text(str(failure.get("code") or _get_status(child)), "red" if failure else "dim"),
+    )
 
 
 def _draw_line(instance: Mapping[str, Any]) -> RenderableType:
@@ -152,7 +180,7 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
         later = due is not None and due > now
         return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
     if status == StepStatus.WAITING:
-        return Text("; ".join(_list_waits(instance, now, node=step["node"])) or "waiting", "yellow")
+        return Text("; ".join(_list_waits(instance, now, step)) or "waiting", "yellow")
     if status == StepStatus.RUNNING and step.get("progress") is not None:
         return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
@@ -173,14 +201,15 @@ def _indent(node: str, branch: str | None) -> str:
     return node if branch is None else f"{'  ' * (branch.count('/') + 1)}{node} [{branch}]"
 
 
-def _list_waits(instance: Mapping[str, Any], now: datetime, node: str | None = None) -> Iterator[str]:
+def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, Any] | None = None) -> Iterator[str]:
     for wait in instance.get("waiting_for") or ():
-        if node is not None and wait.get("node") != node:
+        if step is not None and (wait.get("node"), wait.get("branch")) != (step["node"], step.get("branch")):
             continue
         names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
         due = _read(wait.get("due_at"))
         limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
-        where = "" if node is not None or not wait.get("node") else f"at {wait['node']} "
+        path = f" [{wait['branch']}]" if wait.get("branch") else ""
+        where = "" if step is not None or not wait.get("node") else f"at {wait['node']}{path} "
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ PANEL = "Workflows"
 LOOK = 20.0
 """Seconds of one request that waits for an end."""
 PAGE = 200
+CHILDREN = 50
+"""How many children of an instance are shown with it."""
+STARTING = ("start_workflow", "start_workflows")
 STATUSES = ", ".join(InstanceStatus)
 
 Instance = Annotated[
@@ -88,6 +92,10 @@ def list_instances(
     run_id: Annotated[
         list[str] | None, typer.Option("--id", help="Only under these ids of yours; may be repeated.", metavar="ID")
     ] = None,
+    parent: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those that this run has started; may be repeated.", metavar="INSTANCE"),
+    ] = None,
     created_after: Annotated[str | None, typer.Option(help="Only younger ones.", metavar="TIME")] = None,
     created_before: Annotated[str | None, typer.Option(help="Only older ones.", metavar="TIME")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=PAGE)] = 20,
@@ -99,6 +107,7 @@ def list_instances(
         status=status or None,
         definition=definition or None,
         id=run_id or None,
+        parent=parent or None,
         created_after=created_after,
         created_before=created_before,
         limit=limit,
@@ -171,8 +180,16 @@ def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], 
 def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
     """Show an instance that the API has answered, with its steps."""
     steps = list_steps(caller, instance["id"])
-    answer = {**instance, "steps": steps}
+    answer = {**instance, "steps": steps, "children": list_children(caller, instance["id"], steps)}
     screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
+
+
+def list_children(caller: Caller, instance: str, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The newest of the runs that an instance has started; none is looked for where no step starts any."""
+    if not any(step.get("type") in STARTING for step in steps):
+        return []
+    page: dict[str, Any] = caller.get("/v1/instances", parent=[instance], limit=CHILDREN)
+    return list(reversed(page["items"]))
 
 
 def finish(caller: Caller, instance: str, screen: Screen) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +13,11 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from korak.commands.calling import Caller, Refusal, open_caller
+from korak.chains import Chain
+from korak.commands.calling import Caller, Refusal, open_caller, refusing
 from korak.commands.screen import get_screen
-from korak.graphs.checksum import checksum
 from korak.graphs.document import SCHEMA
+from korak.model import VersionStatus
 
 
 class Result(StrEnum):
@@ -87,35 +88,20 @@ def publish_file(caller: Caller, file: Path) -> Published:
 
 def publish_document(caller: Caller, file: Path, document: dict[str, Any]) -> Published:
     """The same for a document. Raises Refusal."""
-    result, version = put_document(caller, document)
+    result, version = put_graph(caller, document)
     return Published(file, result, document["key"], version)
 
 
-def put_document(caller: Caller, document: dict[str, Any]) -> tuple[Result, int | None]:
-    """Publish a document that isn't published as it stands, and its version. Raises Refusal."""
-    key = document["key"]
-    known = find(caller, key)
-    if known is not None and _is_published(known, document):
-        return Result.UNCHANGED, known["version"]
-    answer = caller.send(
-        "PUT",
-        f"/v1/definitions/{key}",
-        body={"graph": document},
-        params={"publish": "true"},
-        headers={"if_match": None if known is None else f'"{known["checksum"]}"'},
-    )
-    return Result.PUBLISHED, answer.body.get("version")
-
-
-def find(caller: Caller, key: str) -> dict[str, Any] | None:
-    """The definition, or None."""
-    try:
-        found: dict[str, Any] = caller.get(f"/v1/definitions/{key}")
-    except Refusal as refusal:
-        if refusal.status == 404:
-            return None
-        raise
-    return found
+def put_graph(
+    caller: Caller, graph: Chain | Mapping[str, Any], *, only_newer: bool = False
+) -> tuple[Result, int | None]:
+    """Make a graph the current version, and its number. Raises Refusal; one for an older version where asked so."""
+    with refusing():
+        version = caller.korak.publish(graph, current=False)
+        if version["status"] == VersionStatus.PUBLISHED:
+            return Result.UNCHANGED, version["number"]
+        version = caller.korak.publish(graph, only_newer=only_newer)
+    return Result.PUBLISHED, version["number"]
 
 
 def draw(found: list[Published]) -> RenderableType:
@@ -135,10 +121,6 @@ def draw_result(key: str, version: int | None, result: Result, where: object, li
 
 def _draw(each: Published) -> list[Text]:
     return draw_result(each.key or str(each.file), each.version, each.result, each.file, each.lines)
-
-
-def _is_published(known: dict[str, Any], document: dict[str, Any]) -> bool:
-    return known.get("status") == "active" and known.get("published_checksum") == checksum(document)
 
 
 def _is_hidden(file: Path) -> bool:

@@ -47,7 +47,7 @@ def start(
     body = {"id": run_id, "on_open": on_open, "on_closed": on_closed, "debounce": read_window(debounce)}
     given = {member: value for member, value in body.items() if value is not None}
     given["input"] = read_json(input_, option="--input")
-    answer = caller.post(f"/v1/definitions/{key}/start", given, idempotency_key=id_key)
+    answer = caller.post(f"/v1/definitions/{key}/start", given, key=id_key)
     if "due_at" in answer:
         screen.show(answer, lambda told: f"It starts at {told['due_at']}, unless another call comes.")
     elif wait:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from korak.chains.loading import Loaded, load_chains
 from korak.commands import publishing
 from korak.commands.calling import Caller, Refusal, open_caller
 from korak.commands.publishing import Result
@@ -17,8 +18,7 @@ from korak.commands.running import read_settings
 from korak.commands.screen import get_screen
 from korak.errors import Invalid, SettingsError
 
-if TYPE_CHECKING:
-    from korak.chains.loading import Loaded
+OLDER = "version_older"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,17 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(help="Modules with chains, with commas between; else KORAK_CHAINS.", metavar="A.B"),
         ] = None,
+        force: Annotated[
+            bool, typer.Option("--force", help="Also where the current version is a newer one: go back.")
+        ] = False,
         owner: Annotated[str | None, typer.Option(help="Whose they are, as type:id.")] = None,
     ) -> None:
-        """Publish the chains of this code; one that is published as it stands is left alone."""
+        """Publish the chains of this code; one that is published as it stands is left alone, a newer one stays."""
         settings = read_settings(chains=chains)
         loaded = load(settings.chains)
         if not loaded:
             raise SettingsError(message="There is no chain here: name their modules in KORAK_CHAINS or --chains.")
-        found = sync_chains(open_caller(owner), loaded)
+        found = sync_chains(open_caller(owner), loaded, force=force)
         get_screen(ctx).show([each.to_json() for each in found], lambda _: draw(found))
         if any(each.result is Result.REFUSED for each in found):
             raise typer.Exit(1)
@@ -62,14 +65,15 @@ def register(app: typer.Typer) -> None:
 
 def load(modules: Sequence[str]) -> list[Loaded]:
     """The chains of these modules, and of installed packages."""
-    from korak.chains.loading import load_chains
-
     return load_chains(modules)
 
 
-def sync_chains(caller: Caller, loaded: Sequence[Loaded]) -> list[Synced]:
-    """Publish each chain, unless its definition's published version is the same."""
-    return [_sync(caller, each) for each in loaded]
+def sync_chains(caller: Caller, loaded: Sequence[Loaded], *, force: bool = False) -> list[Synced]:
+    """Make each chain the current version of its definition; one that is older than that only under `force`.
+
+    The chains that it starts are published before it; a run of it starts those very versions.
+    """
+    return [_sync(caller, each, force=force) for each in loaded]
 
 
 def draw(found: Sequence[Synced]) -> RenderableType:
@@ -77,16 +81,28 @@ def draw(found: Sequence[Synced]) -> RenderableType:
     return Group(*(line for each in found for line in _draw(each)))
 
 
-def _sync(caller: Caller, loaded: Loaded) -> Synced:
+def _sync(caller: Caller, loaded: Loaded, *, force: bool) -> Synced:
     module, key = loaded.module.__name__, loaded.chain.key
     try:
-        result, version = publishing.put_document(caller, loaded.chain.document())
+        result, version = publishing.put_graph(caller, loaded.chain, only_newer=not force)
     except Refusal as refusal:
+        if refusal.code == OLDER:
+            return Synced(module, key, Result.REFUSED, lines=_tell_older(refusal))
         return Synced(module, key, Result.REFUSED, lines=tuple(refusal.lines))
     except Invalid as error:
         lines = (error.message, *(f"  {issue.pointer or '/'}: {issue.message}" for issue in error.issues))
         return Synced(module, key, Result.REFUSED, lines=lines)
     return Synced(module, key, result, version)
+
+
+def _tell_older(refusal: Refusal) -> tuple[str, ...]:
+    told = refusal.body["params"]
+    return (
+        *refusal.lines,
+        f"  this code   {told['checksum']} of {told['published_at']}",
+        f"  current     {told['current_checksum']} of {told['current_published_at']}",
+        "  If you mean to go back, say --force.",
+    )
 
 
 def _draw(each: Synced) -> list[Text]:

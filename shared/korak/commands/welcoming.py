@@ -64,7 +64,7 @@ class Welcome:
     def _publish(self, running: stack.Running) -> tuple[list[Published], list[Synced]]:
         caller = Caller(running.url, running.token)
         found = [publishing.publish_file(caller, file) for file in publishing.list_graphs(*self.places)]
-        return found, syncing.sync_chains(caller, syncing.load(self.chains))
+        return found, syncing.sync_chains(caller, syncing.load(self.chains), force=True)
 
 
 def draw(running: stack.Running, found: Sequence[Published], synced: Sequence[Synced] = ()) -> RenderableType:

@@ -61,7 +61,8 @@ class Left:
 class Spawn:
     """Runs to start below this one.
 
-    Before them `offset` were started in this visit, and `rest` more will follow in its next pages.
+    Before them `offset` were started in this visit, and `rest` more will follow in its next pages: at once, or where a
+    limit on starts holds after `pause` seconds.
 
     With `awaits` the step waits for the one run that it starts, no longer than `timeout` says.
     """
@@ -70,6 +71,7 @@ class Spawn:
     output: JsonObject
     offset: int = 0
     rest: int = 0
+    pause: float | None = None
     awaits: bool = False
     timeout: Due = None
 

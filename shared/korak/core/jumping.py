@@ -15,8 +15,12 @@ END = "$end"
 
 
 def get_jump(node: PlannedNode, output: JsonObject) -> Json:
-    """The id of the node that an output names, by id or by its step's name, or whatever stands there instead."""
-    target = output.get(JUMP)
+    """The id of the node that an output names, by id or by its step's name, or whatever stands there instead.
+
+    What a node that is decided here gives may come from outside, so without `jumps` of its own it names none: who sends
+    a signal doesn't choose.
+    """
+    target = None if node.is_pure and node.jumps is None else output.get(JUMP)
     return node.names.get(target, target) if isinstance(target, str) else target
 
 

@@ -57,7 +57,8 @@ def spawn(draft: Draft, node: PlannedNode, step: StepRun, wanted: Spawn) -> str 
 
 def _go_on(draft: Draft, node: PlannedNode, step: StepRun, wanted: Spawn) -> str | None:
     if wanted.rest:
-        return walking.park(draft, node, step, WaitSpec((), wants_probe=True), wanted.output)
+        spec = WaitSpec((), wants_probe=True) if wanted.pause is None else WaitSpec.timer(wanted.pause)
+        return walking.park(draft, node, step, spec, wanted.output)
     if not wanted.awaits:
         return walking.complete(draft, node, step, NEXT, wanted.output)
     [child] = wanted.openings

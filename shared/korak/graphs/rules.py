@@ -119,6 +119,9 @@ def _check_members(node: Node, contract: TypeContract) -> Iterator[Issue]:
         if member in node.raw:
             yield Issue("invalid_config", f"{node.pointer}/{member}", {"detail": detail}, node.id)
     needed = CONTAINERS.get(node.type)
+    if needed is None and contract.is_pure and not node.is_trigger and "jumps" in node.raw:
+        detail = f"{node.type} returns no _next_step."
+        yield Issue("invalid_config", f"{node.pointer}/jumps", {"detail": detail}, node.id)
     if needed is not None and needed not in node.raw:
         yield Issue("invalid_config", node.pointer, {"detail": f"{node.type} needs {needed}."}, node.id)
 

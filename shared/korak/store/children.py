@@ -10,6 +10,9 @@ from korak.model import DefinitionStatus, InstanceStatus, Json
 from korak.store.database import Connection, Session
 from korak.store.plans import Plans
 
+SHOWN = 200
+"""How many of the runs that a wait is for are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -60,3 +63,11 @@ async def get_results(connection: Connection, ulids: Sequence[str], owner_scope:
     """The results of those that have completed, by ULID."""
     rows = await Session(connection).fetch("dependencies_collect", ulids=list(ulids), owner_scope=owner_scope)
     return {row["ulid"]: row["result"] for row in rows if row["status"] == InstanceStatus.COMPLETED}
+
+
+async def list_awaited(connection: Connection, waits: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
+    """The runs that waits are for, by the wait's id: each one's ULID and status, SHOWN of a wait at most."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for row in await Session(connection).fetch("dependencies_show", waits=list(waits), most=SHOWN) if waits else ():
+        found.setdefault(row["wait_id"], []).append((row["ulid"], row["status"]))
+    return found

@@ -14,8 +14,9 @@ from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitStatus
+from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitKind, WaitStatus
 from korak.store.branches import list_branches
+from korak.store.children import list_awaited
 from korak.store.database import Connection
 from korak.store.parking import Reason, list_reasons
 from korak.store.querying import Query, fetch, parameter
@@ -75,6 +76,8 @@ class View:
     undoing: Undoing = field(default_factory=Undoing)
     branches: Mapping[int, str] = field(default_factory=dict)
     """What the scopes of its live steps are called."""
+    awaited: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    """The runs that its waits are for, by the wait: ULID and status."""
     plan: Plan | None = None
     """Its version, where somebody has looked it up."""
 
@@ -88,6 +91,9 @@ class Filter:
     definitions: Sequence[str] = ()
     business_ids: Sequence[str] = ()
     labels: Sequence[str] = ()
+    parents: Sequence[str] = ()
+    roots: Sequence[str] = ()
+    """Those that started it, at the first and at the outermost level, by ULID; a root is of its own family."""
     times: Sequence[tuple[str, bool, datetime]] = field(default=())
     """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
     before: str | None = None
@@ -253,6 +259,7 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
         yield instances.c.definition_id.in_(keyed)
     if wanted.business_ids:
         yield instances.c.business_id.in_(wanted.business_ids)
+    yield from _get_family(wanted)
     yield from (instances.c.labels.op("@>")(cast([label], JSONB)) for label in wanted.labels)
     for name, is_lower, at in wanted.times:
         column = instances.c[name]
@@ -260,6 +267,15 @@ def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
         if name == "created_at":
             bound = str(ULID.from_timestamp(max(0.0, at.timestamp() - (WAITED if is_lower else 0.0))))[:10]
             yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
+
+
+def _get_family(wanted: Filter) -> Iterable[ColumnElement[bool]]:
+    if wanted.parents:
+        started = select(_parents.c.id).where(_parents.c.ulid.in_(wanted.parents))
+        yield instances.c.parent_instance_id.in_(started)
+    if wanted.roots:
+        below = select(_roots.c.id).where(_roots.c.ulid.in_(wanted.roots))
+        yield or_(instances.c.root_instance_id.in_(below), instances.c.ulid.in_(wanted.roots))
 
 
 def _has_status(status: str) -> ColumnElement[bool]:
@@ -276,6 +292,8 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     pending = await _list_open(connection, open_ids)
     branches = await list_branches(connection, [step for steps in live.values() for step in steps])
     parked = await list_reasons(connection, [step for steps in live.values() for step in steps])
+    awaiting = [wait.id for waits in pending.values() for wait in waits if wait.kind is WaitKind.WORKFLOWS]
+    awaited = await list_awaited(connection, awaiting)
     return [
         View(
             instance=read(Instance, row),
@@ -293,6 +311,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             artifacts_count=row["artifacts_count"],
             branches=branches,
             parked=parked,
+            awaited=awaited,
         )
         for row in rows
     ]

@@ -110,6 +110,8 @@ async def test_what_waits_in_a_branch_or_an_item_is_told_with_its_path(api: Api)
     expected = {("ask", "left/0"), ("ask", "left/1"), ("other", "right")}
     for shown in (started, await api.show(started["id"])):
         assert {(waiting["node"], waiting["branch"]) for waiting in shown["waiting_for"]} == expected
+    paused = (await api.post(f"/v1/instances/{started['id']}/pause")).json()
+    assert paused["waiting_for"] == (await api.show(started["id"]))["waiting_for"]
     [listed] = (await api.get("/v1/instances")).json()["items"]
     assert {waiting["branch"] for waiting in listed["waiting_for"]} == {"left/0", "left/1", "right"}
 

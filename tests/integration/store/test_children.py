@@ -250,3 +250,23 @@ async def test_a_child_that_ends_as_it_begins_is_told_in_the_same_record(familie
     assert [each["payload"]["status"] for each in row] == ["completed"]
     await families.drain()
     assert await get_status(families.flows, parent) == InstanceStatus.COMPLETED
+
+
+async def test_rt_9_a_limit_on_starts_is_tried_again_or_waited_for(families: Families) -> None:
+    """One child is `child_not_started`, retryably; of a list the rest come when there is room, without an attempt."""
+    flows = families.flows
+    child = graph("child", work(), limits={"max_starts_per_minute": 2})
+    found = await families.publish(graph("parent", many([1, 2, 3, 4, 5]), nested()), child)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    assert len(await families.list_children(parent)) == 2
+    [wait] = await flows.fetch("select kind, due_at from workflow_waits where instance_id = $1", parent)
+    assert wait["kind"] == "timer"
+    assert NOW < wait["due_at"] <= NOW + timedelta(minutes=1)
+    other, _ = await families.start((await families.publish(graph("other", nested())))["other"])
+    await families.work(other)
+    [failed, again] = await flows.fetch(
+        "select * from workflow_step_runs where instance_id = $1 and node_id = 'sub' order by attempt", other
+    )
+    assert (failed["error_code"], again["status"]) == ("child_not_started", "queued")
+    assert again["scheduled_for"] > NOW

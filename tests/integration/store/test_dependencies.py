@@ -40,6 +40,7 @@ async def count_dependencies(flows: Flows) -> int:
 
 @pytest.mark.parametrize("mode", ["all", "any", "quorum"])
 async def test_t_dep_1_2_and_3_modes(families: Families, mode: str) -> None:
+    """T-DEP-2, T-DEP-3"""
     given: dict[str, Any] = {"mode": mode, **({"quorum": 2} if mode == "quorum" else {})}
     waiter = graph("waiter", waiting({"ref": "input.ids"}, **given))
     found = await families.publish(waiter, CHILD)

@@ -118,6 +118,19 @@ def test_two_builds_are_equal() -> None:
     assert len(build().checksum) == 64
 
 
+def test_t_guard_8_the_key_and_the_payload_are_no_part_of_the_checksum() -> None:
+    keyed = build().idempotency_key("K")
+    assert keyed.prepare({"a": 1}, {})["idempotency_key"] == "K"
+    assert keyed.prepare({"a": 1}, {"idempotency_key": "L"})["idempotency_key"] == "L"
+    assert keyed.checksum == build().checksum
+
+
+@pytest.mark.parametrize("key", ["", "  ", "x" * 192, "a\nb", "ključ", None])
+def test_what_is_no_key_is_refused(key: Any) -> None:
+    with pytest.raises(Invalid):
+        build().idempotency_key(key)
+
+
 CHANGES: dict[str, Callable[[Chain], Chain]] = {
     "step": lambda built: built.then(links.count),
     "queue": lambda built: built.on_queue("slow"),
@@ -127,6 +140,8 @@ CHANGES: dict[str, Callable[[Chain], Chain]] = {
     "transitions": lambda built: built.max_transitions(50),
     "items": lambda built: built.max_for_each_items(5),
     "bytes": lambda built: built.max_state_bytes(5_000),
+    "cost": lambda built: built.max_cost_units(5),
+    "pruning": lambda built: built.prune_state_after(),
     "deadline": lambda built: built.must_complete_within(days=1),
     "parameter": lambda built: built.bind(state={}),
 }

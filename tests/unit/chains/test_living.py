@@ -66,6 +66,17 @@ def test_a_step_that_runs_while_the_run_is_paused_is_recorded_and_nothing_follow
     assert begun.claim(second).claimed == []
 
 
+def test_a_step_that_is_queued_when_the_run_is_paused_is_not_claimed() -> None:
+    """T-PAUSE-1: a message for it that is under way changes nothing, and the resume makes it ready again."""
+    begun = begin(chain("x").then(links.count))
+    begun.tell(PauseAsked())
+    [step] = begun.live
+    assert (step.parked_for, list_ready(begun), begun.claim(step).claimed) == (ParkedFor.PAUSE, [], [])
+    begun.tell(ResumeAsked())
+    go_on(begun)
+    assert [step.attempt for step in begun.list_steps("s0")] == [1]
+
+
 def test_a_resume_lets_the_next_step_run_once() -> None:
     """T-PAUSE-2."""
     begun = two()
@@ -372,3 +383,16 @@ def test_a_run_that_ended_in_time_is_not_failed() -> None:
     begun.tell(DeadlinePassed())
     assert begun.instance.status is COMPLETED
     assert begun.history[-1] is EventType.INSTANCE_COMPLETED
+
+
+def test_a_retry_has_the_whole_time_again() -> None:
+    """T-DL-1, defect 13 of the reference: a run that is retried after its time doesn't fail at once."""
+    begun = run(
+        chain("x").must_complete_within(hours=1).max_attempts(1).then(links.flaky, times=1).wait_for_signal("a")
+    )
+    begun.now = get_time(4_000)
+    begun.tell(RetryAsked())
+    assert begun.instance.deadline_at == get_time(7_600)
+    begun.tell(DeadlinePassed())
+    go_on(begun)
+    assert begun.instance.status is WAITING

@@ -93,6 +93,15 @@ def test_no_target_is_no_jump() -> None:
     assert get_state(run(chain("x").then(links.leap).jumps().then(links.count)))["rounds"] == 1
 
 
+@pytest.mark.parametrize("key", [None, "k"])
+def test_who_sends_a_signal_does_not_jump(key: str | None) -> None:
+    begun = run(chain("x").wait_for_signal("a", key).then(links.count))
+    begun.signal("a", {"_next_step": "end", "p": 1})
+    go_on(begun)
+    assert (begun.instance.status, get_state(begun)["rounds"]) == (COMPLETED, 1)
+    assert "_next_step" not in get_state(begun)
+
+
 def test_a_jump_to_the_end() -> None:
     built = chain("x").then(links.leap, to="end").jumps("end").then(links.count)
     assert run(built, {"a": 1}).instance.result == {"a": 1, "leapt": True}
@@ -339,3 +348,8 @@ def test_a_failed_step_is_retried_and_no_other() -> None:
     go_on(begun)
     assert begun.instance.status is COMPLETED
     assert (count_visits(begun, "a"), len(begun.list_steps("a"))) == (1, 1)
+
+
+def test_what_a_handler_streams_is_merged_as_text_and_read_by_the_next_step() -> None:
+    begun = run(chain("c").then(links.tell).then(links.count_words), {"name": "Ana"})
+    assert get_state(begun) == {"name": "Ana", "text": "Hello Ana", "words": 2}

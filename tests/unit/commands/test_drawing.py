@@ -66,6 +66,28 @@ def test_what_runs_in_a_branch_is_named_and_indented() -> None:
     assert names == ["all", "  ship [3]", "    x [3/a]"]
 
 
+def test_what_a_step_has_started_is_drawn_below_it() -> None:
+    children = [
+        {"id": "01C", "definition": "child", "status": "completed", "trigger": {"payload": {"node": "sub"}}},
+        {
+            "id": "01D",
+            "definition": "child",
+            "status": "failed",
+            "failure": {"code": "acme.no"},
+            "trigger": {"payload": {"node": "sub"}},
+        },
+    ]
+    sub = make_step("sub", "completed", type="start_workflows")
+    lines = [line.split() for line in draw_steps(sub, make_step("after", "completed"), children=children)]
+    assert [line[:3] for line in lines][-4:] == [
+        ["✓", "sub", "start_workflows"],
+        ["✓", "01C", "child"],
+        ["✗", "01D", "child"],
+        ["✓", "after", "shop.after"],
+    ]
+    assert lines[-2][-1] == "acme.no"
+
+
 def test_attempts_are_numbered_where_there_are_several() -> None:
     error = {"code": "busy", "message": "Try later."}
     first = make_step("ship", "failed", error=error, started_at=at(-4), finished_at=at(-3.75))
@@ -89,6 +111,14 @@ def test_a_wait_says_for_what_and_until_when() -> None:
     assert lines[-1].strip() == "waits at paid for event payment.settled, due in 1 h"
 
 
+def test_a_wait_in_a_branch_is_told_where_it_stands() -> None:
+    waits = [{"node": "ask", "branch": branch, "kind": "signal", "names": [branch]} for branch in ("0", "1")]
+    steps = [make_step("ask", "waiting", branch=branch, started_at=at(-2)) for branch in ("0", "1")]
+    lines = draw_steps(*steps, status="waiting", waiting_for=waits)
+    assert [line.rstrip().rpartition("for ")[2] for line in lines[4:6]] == ["signal 0", "signal 1"]
+    assert lines[-1].strip() == "waits at ask [1] for signal 1"
+
+
 def test_ends_say_how() -> None:
     failure = {"code": "no_pen", "message": "Nobody has a pen.", "node": "sign"}
     assert draw_steps(status="failed", failure=failure)[-1].strip() == "failed at sign: Nobody has a pen. (no_pen)"
@@ -100,6 +130,18 @@ def test_an_outcome_is_shown_unless_it_is_the_usual_one() -> None:
     step = make_step("big", "completed", outcome="true", output={"result": True})
     assert draw_steps(step)[4].endswith('→ true  {"result":true}')
     assert "→" not in draw_steps(make_step("big", "completed", outcome="next"))[4]
+
+
+def test_what_runs_says_how_far_it_is_and_when_it_said_so() -> None:
+    running = make_step("write", "running", started_at=at(-9), progress={"done": 3}, heartbeat_at=at(-2))
+    assert draw_steps(running)[4].endswith('{"done":3}  2.0 s ago')
+    assert draw_steps(make_step("write", "completed", progress=1))[4].split() == ["✓", "write", "shop.write"]
+
+
+def test_what_it_keeps_is_named() -> None:
+    assert draw_steps(artifacts={"count": 2, "keys": ["a", "b"]})[-1].strip() == "artifacts a, b"
+    assert draw_steps(artifacts={"count": 9, "keys": ["a"]})[-1].strip() == "artifacts a and 8 more"
+    assert len(draw_steps(artifacts={"count": 0, "keys": []})) == 2
 
 
 def test_what_a_user_wrote_is_no_markup() -> None:

@@ -300,7 +300,7 @@ def test_t_start_1_one_run_an_item_and_the_parent_goes_on() -> None:
 
 
 def test_t_start_2_and_3_what_children_are_given() -> None:
-    """An object's own keys on top, anything else under the payload key; keys that are left out aren't there."""
+    """T-START-3: an object's own keys on top, anything else under the payload key; keys left out aren't there."""
     items: list[Any] = [{"name": "a", "_own": 1, "x": 2}, "b", [3], None]
     given = {"inputs": {"ref": "state"}, "without": ["items", "ids"], "index_key": "start_item_index"}
     kin = Kin(document("parent", many(**given)), CHILD)

@@ -54,6 +54,26 @@ def test_rt_1_the_first_of_four_sources_counts(node: Any, settings: Any, kind: s
     assert run.step.backoff_seconds == pytest.approx(expected, rel=0.1)
 
 
+WHOLE: dict[str, Any] = {
+    "node": ({"node": (4, [1, 4, 9])}, [1, 4, 9]),
+    "settings": ({"settings": (4, [1, 4])}, [1, 4, 4]),
+    "type": ({"kind": "test.flaky"}, [5, 20, 20]),
+    "default": ({"policy": Policy(retry=RetryPolicy(4, (1, 4, 9)))}, [1, 4, 9]),
+}
+
+
+@pytest.mark.parametrize("source", WHOLE)
+def test_rt_1_every_source_gives_its_whole_list_of_pauses(source: str) -> None:
+    """Defect 25 of the reference."""
+    given, expected = WHOLE[source]
+    run = flaky(**{"kind": "test.ok", **given})
+    pauses: list[Any] = []
+    for _ in expected:
+        fail(run)
+        pauses.append(run.step.backoff_seconds)
+    assert pauses == pytest.approx(expected, rel=0.11)
+
+
 def test_rt_2_the_default_is_three_attempts_after_30_and_120_seconds() -> None:
     run = flaky(kind="test.ok")
     fail(run)

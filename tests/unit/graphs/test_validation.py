@@ -312,6 +312,11 @@ def test_a_jump_reaches_its_targets() -> None:
     assert found(document(*nodes, edges=["start a", "a done", "b done"])) == []
 
 
+def test_only_what_has_a_handler_jumps() -> None:
+    waiting: JsonObject = {"id": "a", "type": "wait", "config": {"signal": "go"}, "jumps": "any"}
+    assert found(document(waiting, edges=["start a", "a done"])) == [("invalid_config", "/nodes/1/jumps")]
+
+
 def test_jumps_stay_in_the_graph() -> None:
     assert found(one({"jumps": ["ghost", "start"]})) == [
         ("edge_unknown_node", "/nodes/1/jumps/0"),

@@ -120,7 +120,7 @@ class StartWorkflows(StepType):
 
     async def resume(self, ctx: StepContext, signal: Signal) -> Returned:
         """Start the next page, behind what this visit has started."""
-        if signal.kind is not SignalKind.PROBE:
+        if signal.kind not in (SignalKind.PROBE, SignalKind.TIMER):
             return resume_default(self.key, signal, ctx.output())
         config = ctx.config
         started = (ctx.output() or {}).get(_get_result_key(config))

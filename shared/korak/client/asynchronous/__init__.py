@@ -1,0 +1,1 @@
+"""The client that is awaited: the source of both."""

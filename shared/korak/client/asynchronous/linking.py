@@ -1,0 +1,142 @@
+"""One request and what comes of it. The blocking one is made from this module: `python -m tests.support.twins`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+
+import httpx
+import orjson
+from ulid import ULID
+
+from korak.client import problems
+from korak.client.finding import find_place
+from korak.client.pausing import rest_async
+from korak.client.streaming import Reader, Sent
+from korak.clock import Clock
+from korak.loop import Backoff
+
+TIMEOUT = 10.0
+RETRIES = 6
+BACKOFF = Backoff(first=0.1, most=5.0)
+QUIET = 60.0
+"""Seconds without a word after which a stream counts as lost."""
+
+PAGE = 200
+END = "end"
+"""The name of a stream's last event."""
+
+
+class AsyncLink:
+    """The way to one API, with one token."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        owner: str | None = None,
+        timeout: float = TIMEOUT,
+        retries: int = RETRIES,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        place = find_place(url, token)
+        headers = {"authorization": f"Bearer {place.token}"}
+        if owner is not None:
+            headers["korak-owner"] = owner
+        self.url: str = place.url
+        self._timeout = timeout
+        self._retries = retries
+        self._clock = Clock()
+        self._client = httpx.AsyncClient(base_url=place.url, headers=headers, transport=transport, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def post(self, path: str, body: Any = None, *, key: str | None = None, wait: float = 0.0) -> Any:
+        """Any POST; `key` is its Idempotency-Key, one of its own if left out."""
+        headers = {"idempotency-key": key or f"korak-{ULID()}"}
+        return await self.call("POST", path, body={} if body is None else body, headers=headers, wait=wait)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait: float = 0.0,
+    ) -> Any:
+        """Any request: the JSON that comes back. A body goes out as JSON; `wait` is the server's, in seconds."""
+        request = self._client.build_request(
+            method,
+            path,
+            content=None if body is None else orjson.dumps(body),
+            params={**(params or {}), **({"wait": f"{wait:g}"} if wait else {})},
+            headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
+            timeout=self._timeout + wait,
+        )
+        failures = 0
+        while True:
+            pause = 0.0
+            try:
+                response = await self._client.send(request)
+            except httpx.TransportError as error:
+                if failures >= self._retries:
+                    raise self._give_up(error) from None
+            else:
+                if failures >= self._retries or not problems.passes(response):
+                    return problems.read(response)
+                pause = problems.get_pause(response)
+            failures += 1
+            await rest_async(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
+
+    async def iterate(self, path: str, limit: int | None, params: Mapping[str, Any]) -> AsyncIterator[Any]:
+        """What stands on the pages of a list; `limit` at most."""
+        left = limit
+        while left is None or left > 0:
+            asked = {**params, "limit": PAGE if left is None else min(PAGE, left)}
+            page = await self.call("GET", path, params=asked)
+            for item in page["items"]:
+                yield item
+            if page["next"] is None:
+                return
+            left = None if left is None else left - len(page["items"])
+            params = {**params, "cursor": page["next"]}
+
+    async def stream(self, path: str, after: int = 0) -> AsyncIterator[Sent]:
+        """The events of a stream behind a number, until its end; where the connection is lost it is opened again."""
+        failures = 0
+        while True:
+            try:
+                async with self._client.stream("GET", path, params={"after": after}, timeout=QUIET) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        problems.read(response)
+                    reader = Reader()
+                    async for line in response.aiter_lines():
+                        sent = reader.feed(line)
+                        if sent is None:
+                            continue
+                        failures = 0
+                        after = after if sent.number is None else sent.number
+                        yield sent
+                        if sent.name == END:
+                            return
+            except httpx.TransportError as error:
+                if failures >= self._retries:
+                    raise self._give_up(error) from None
+            failures += 1
+            await rest_async(BACKOFF.after(failures))
+
+    def _give_up(self, error: Exception) -> problems.Unreachable:
+        why = f"Nothing answers at {self.url} ({type(error).__name__}). Is Korak running?"
+        return problems.Unreachable("unavailable", why)

@@ -1,0 +1,1 @@
+"""The client that blocks: made from the other one."""

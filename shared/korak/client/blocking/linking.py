@@ -1,0 +1,142 @@
+"""Made from the async module of this name, never edited: `python -m tests.support.twins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import httpx
+import orjson
+from ulid import ULID
+
+from korak.client import problems
+from korak.client.finding import find_place
+from korak.client.pausing import rest
+from korak.client.streaming import Reader, Sent
+from korak.clock import Clock
+from korak.loop import Backoff
+
+TIMEOUT = 10.0
+RETRIES = 6
+BACKOFF = Backoff(first=0.1, most=5.0)
+QUIET = 60.0
+"""Seconds without a word after which a stream counts as lost."""
+
+PAGE = 200
+END = "end"
+"""The name of a stream's last event."""
+
+
+class Link:
+    """The way to one API, with one token."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        owner: str | None = None,
+        timeout: float = TIMEOUT,
+        retries: int = RETRIES,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        place = find_place(url, token)
+        headers = {"authorization": f"Bearer {place.token}"}
+        if owner is not None:
+            headers["korak-owner"] = owner
+        self.url: str = place.url
+        self._timeout = timeout
+        self._retries = retries
+        self._clock = Clock()
+        self._client = httpx.Client(base_url=place.url, headers=headers, transport=transport, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def post(self, path: str, body: Any = None, *, key: str | None = None, wait: float = 0.0) -> Any:
+        """Any POST; `key` is its Idempotency-Key, one of its own if left out."""
+        headers = {"idempotency-key": key or f"korak-{ULID()}"}
+        return self.call("POST", path, body={} if body is None else body, headers=headers, wait=wait)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        wait: float = 0.0,
+    ) -> Any:
+        """Any request: the JSON that comes back. A body goes out as JSON; `wait` is the server's, in seconds."""
+        request = self._client.build_request(
+            method,
+            path,
+            content=None if body is None else orjson.dumps(body),
+            params={**(params or {}), **({"wait": f"{wait:g}"} if wait else {})},
+            headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
+            timeout=self._timeout + wait,
+        )
+        failures = 0
+        while True:
+            pause = 0.0
+            try:
+                response = self._client.send(request)
+            except httpx.TransportError as error:
+                if failures >= self._retries:
+                    raise self._give_up(error) from None
+            else:
+                if failures >= self._retries or not problems.passes(response):
+                    return problems.read(response)
+                pause = problems.get_pause(response)
+            failures += 1
+            rest(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
+
+    def iterate(self, path: str, limit: int | None, params: Mapping[str, Any]) -> Iterator[Any]:
+        """What stands on the pages of a list; `limit` at most."""
+        left = limit
+        while left is None or left > 0:
+            asked = {**params, "limit": PAGE if left is None else min(PAGE, left)}
+            page = self.call("GET", path, params=asked)
+            for item in page["items"]:
+                yield item
+            if page["next"] is None:
+                return
+            left = None if left is None else left - len(page["items"])
+            params = {**params, "cursor": page["next"]}
+
+    def stream(self, path: str, after: int = 0) -> Iterator[Sent]:
+        """The events of a stream behind a number, until its end; where the connection is lost it is opened again."""
+        failures = 0
+        while True:
+            try:
+                with self._client.stream("GET", path, params={"after": after}, timeout=QUIET) as response:
+                    if not response.is_success:
+                        response.read()
+                        problems.read(response)
+                    reader = Reader()
+                    for line in response.iter_lines():
+                        sent = reader.feed(line)
+                        if sent is None:
+                            continue
+                        failures = 0
+                        after = after if sent.number is None else sent.number
+                        yield sent
+                        if sent.name == END:
+                            return
+            except httpx.TransportError as error:
+                if failures >= self._retries:
+                    raise self._give_up(error) from None
+            failures += 1
+            rest(BACKOFF.after(failures))
+
+    def _give_up(self, error: Exception) -> problems.Unreachable:
+        why = f"Nothing answers at {self.url} ({type(error).__name__}). Is Korak running?"
+        return problems.Unreachable("unavailable", why)

@@ -1,0 +1,194 @@
+"""What the API answers and takes, as types: JSON as it comes, times as ISO 8601 in UTC, ids as ULIDs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+
+from korak.chains.dispatching import DispatchOptions
+
+
+class WaitingFor(TypedDict):
+    """One thing that an instance waits for, at the node `node`.
+
+    `kind`: timer event signal condition retry child workflows task engine hold limit pause. `human` is what a person is
+    asked for: approval, input, or a decision, whose `names` are the signal that approves and the one that rejects.
+    """
+
+    kind: str
+    node: str
+    branch: str | None
+    human: Literal["approval", "input", "decision"] | None
+    mode: Literal["all", "any"] | None
+    names: Sequence[str]
+    matched: Sequence[str]
+    remaining: Sequence[str]
+    result_key: str | None
+    correlation: Any
+    since: str
+    due_at: str | None
+    task: str | None
+    child: str | None
+
+
+class Failure(TypedDict):
+    """Why an instance has failed."""
+
+    code: str
+    message: str
+    node: str | None
+    category: str | None
+    non_retryable: bool
+
+
+class Instance(TypedDict):
+    """One run. `status`: running waiting paused completed failed cancelled; the last three are ends.
+
+    `state` is what its steps have written, `result` what it has come to, None before. `actions` tells of cancel, pause,
+    resume, retry and signal: True, or the code of why not.
+    """
+
+    id: str
+    business_id: str | None
+    definition: str
+    version: int
+    version_label: str | None
+    style: Literal["graph", "chain", "code"]
+    status: str
+    closed_reason: str | None
+    cancel_reason: str | None
+    waiting_for: Sequence[WaitingFor]
+    nodes: Sequence[str]
+    progress: dict[str, Any] | None
+    input: dict[str, Any]
+    state: dict[str, Any]
+    result: Any
+    failure: Failure | None
+    trigger: dict[str, Any]
+    actor: dict[str, Any]
+    owner: str | None
+    subject: dict[str, Any] | None
+    labels: Sequence[str]
+    priority: str
+    parent: str | None
+    root: str
+    depth: int
+    steps_count: int
+    run: int
+    definition_hash: str
+    created_at: str
+    updated_at: str
+    started_at: str | None
+    ended_at: str | None
+    deadline_at: str | None
+    budget: dict[str, Any]
+    artifacts: dict[str, Any]
+    compensation: dict[str, Any] | None
+    actions: dict[str, Any]
+
+
+class Started(TypedDict):
+    """What a start came to: the instance, and whether this start made it; `input_differs`: a repeat had another."""
+
+    instance: Instance
+    created: bool
+    input_differs: NotRequired[bool]
+
+
+class Delivery(TypedDict):
+    """What became of a signal: it was delivered to a wait, or is kept for one that comes.
+
+    Where it might start a run: the `instance` that it is in, and whether that was `created`.
+    """
+
+    delivered: bool
+    buffered: bool
+    instance: NotRequired[str]
+    created: NotRequired[bool]
+
+
+class Emission(TypedDict):
+    """What became of an event: how many waits took it, which instances it started, and whether it is kept."""
+
+    matched: int
+    started: Sequence[str]
+    kept: bool
+
+
+class Version(TypedDict):
+    """A version of a definition. `status`: published for the current one, else superseded."""
+
+    definition: str
+    number: int
+    status: str
+    label: str | None
+    checksum: str
+    published_at: str
+    publisher: str | None
+
+
+class Step(TypedDict):
+    """One attempt of one step. `id` is the attempt's, `execution` the same for all attempts of a visit."""
+
+    id: str
+    execution: str
+    node: str
+    type: str
+    type_version: int
+    branch: str | None
+    role: str
+    visit: int
+    attempt: int
+    retry: dict[str, Any] | None
+    status: str
+    parked_for: str | None
+    outcome: str | None
+    input: Any
+    output: Any
+    error: dict[str, Any] | None
+    order: int | None
+    undone_at: str | None
+    progress: Any
+    heartbeat_at: str | None
+    idempotency_key: str
+    queue: str
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    scheduled_for: str | None
+
+
+class Event(TypedDict):
+    """One line of an instance's history, numbered by `seq`."""
+
+    seq: int
+    type: str
+    node: str | None
+    step: str | None
+    data: dict[str, Any]
+    at: str
+
+
+class StartOptions(DispatchOptions, total=False):
+    """How an instance is started. `version` is a number or a checksum; without one it is the current version.
+
+    `debounce` ({key, wait, max_wait}) puts the start off: the answer is `{"due_at": ...}` alone.
+    """
+
+    version: int | str | None
+    debounce: Mapping[str, Any]
+
+
+class ListOptions(TypedDict, total=False):
+    """Which instances are listed; what isn't given lets all pass. Times are ISO 8601."""
+
+    id: Sequence[str] | str
+    status: Sequence[str] | str
+    definition: Sequence[str] | str
+    label: Sequence[str] | str
+    created_after: str
+    created_before: str
+    updated_after: str
+    updated_before: str
+    ended_after: str
+    ended_before: str

@@ -1,0 +1,88 @@
+"""Parents and children over HTTP: whose a run is, what it waits for, and lists of a family."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from korak.core.facts import CancelAsked
+from tests.support.apis import Api
+from tests.support.children import CHILD, Families, graph, many, nested, waiting
+from tests.support.flows import Flows, open_flows
+
+
+@pytest.fixture
+async def families(api: Api, database_url: str) -> AsyncIterator[Families]:
+    async with open_flows(database_url) as flows:
+        made = await Families.make(flows)
+        made.now = api.resources.clock.now()
+        yield made
+
+
+async def get(api: Api, path: str, **params: Any) -> Any:
+    response = await api.get(path, **params)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def list_ids(api: Api, **params: Any) -> list[str]:
+    return [item["id"] for item in (await get(api, "/v1/instances", **params))["items"]]
+
+
+async def test_a_family_is_listed_by_parent_and_by_root(api: Api, families: Families) -> None:
+    found = await families.publish(graph("a", nested("b")), graph("b", nested()), CHILD)
+    top, top_ulid = await families.start(found["a"])
+    await families.start(found["child"])
+    await families.work(top)
+    [middle] = await families.list_children(top)
+    await families.work(middle["id"])
+    [bottom] = await families.list_children(middle["id"])
+    shown = await get(api, f"/v1/instances/{bottom['ulid']}")
+    assert (shown["parent"], shown["root"], shown["depth"]) == (middle["ulid"], top_ulid, 2)
+    assert shown["trigger"]["payload"] == {"instance": middle["ulid"], "node": "sub", "index": 0}
+    assert await list_ids(api, parent=top_ulid) == [middle["ulid"]]
+    assert await list_ids(api, root=top_ulid) == [bottom["ulid"], middle["ulid"], top_ulid]
+    assert await list_ids(api, root=top_ulid, status="running") == [bottom["ulid"]]
+    assert await list_ids(api, parent="01JZZZZZZZZZZZZZZZZZZZZZZZ") == []
+
+
+async def test_a_run_tells_which_child_it_waits_for(api: Api, families: Families) -> None:
+    found = await families.publish(graph("parent", nested()), CHILD)
+    parent, ulid = await families.start(found["parent"])
+    await families.work(parent)
+    [child] = await families.list_children(parent)
+    shown = await get(api, f"/v1/instances/{ulid}")
+    [wait] = shown["waiting_for"]
+    assert (shown["status"], wait["kind"], wait["node"]) == ("waiting", "child", "sub")
+    assert (wait["child"], wait["remaining"]) == (child["ulid"], [child["ulid"]])
+
+
+async def test_a_run_tells_which_runs_it_waits_for_and_which_have_come(api: Api, families: Families) -> None:
+    """T-LIFE-1: what the chain calls waiting_for_workflows."""
+    wait = waiting({"ref": "state.ids"}, mode="quorum", quorum=2)
+    found = await families.publish(graph("parent", many([1, 2, 3, 4]), wait), CHILD)
+    parent, ulid = await families.start(found["parent"])
+    await families.work(parent)
+    await families.work(parent)
+    children = await families.list_children(parent)
+    await families.work(children[0]["id"])
+    await families.flows.answer(children[1]["id"], CancelAsked(), families.now)
+    ids = [child["ulid"] for child in children]
+    [told] = (await get(api, f"/v1/instances/{ulid}"))["waiting_for"]
+    assert (told["kind"], told["mode"], told["names"]) == ("workflows", "quorum", ids)
+    assert (told["matched"], told["remaining"]) == ([ids[0]], ids[2:])
+    assert told["result_key"] == "r"
+
+
+async def test_a_command_over_http_reaches_the_children(api: Api, families: Families) -> None:
+    """T-NEST-5: the cancel lies with the child before the answer is given."""
+    found = await families.publish(graph("parent", nested()), CHILD)
+    parent, ulid = await families.start(found["parent"])
+    await families.work(parent)
+    response = await api.post(f"/v1/instances/{ulid}/cancel", {"reason": "enough"})
+    assert response.status_code == 200
+    [child] = await families.list_children(parent)
+    flows: Flows = families.flows
+    assert await flows.get("select kind from workflow_signals where instance_id = $1", child["id"]) == "cancel"

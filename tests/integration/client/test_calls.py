@@ -1,0 +1,174 @@
+"""Each call of the client, against the API itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from korak import chain
+from korak.client import AsyncKorak, Unreachable
+from korak.errors import Conflict, Invalid, NotFound, Unauthenticated
+from korak.model import OwnerRole
+from tests.support.apis import ORDER, PURE, URL, Api, node
+from tests.support.apis import chain as line
+
+ASK = chain("ask").wait_for_decision("yes", "no").wait_for_input("numbers")
+
+
+class Lossy(httpx.AsyncBaseTransport):
+    """Loses the first answers that come back, after the request has been answered."""
+
+    def __init__(self, door: httpx.AsyncBaseTransport, losses: int) -> None:
+        self.door = door
+        self.losses = losses
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self.door.handle_async_request(request)
+        await response.aread()
+        if self.losses:
+            self.losses -= 1
+            raise httpx.ReadError("the connection is gone", request=request)
+        return response
+
+
+async def test_a_run_from_its_start_to_its_end(korak: AsyncKorak) -> None:
+    await korak.publish(ASK)
+    started = await korak.start("ask", {"a": 1}, labels=["x"], priority="high")
+    run = started["instance"]["id"]
+    assert started["created"]
+    assert (await korak.get(run))["labels"] == ["x"]
+    with pytest.raises(TimeoutError):
+        await korak.wait(run, timeout=0.0)
+    with pytest.raises(Conflict) as raised:
+        await korak.submit_input(run, {"b": 2})
+    assert raised.value.code == "not_awaited"
+    waiting = asyncio.create_task(korak.wait(run, timeout=20))
+    assert (await korak.reject(run, {"reason": "too dear"}))["delivered"]
+    assert (await korak.submit_input(run, {"b": 2}))["delivered"]
+    ended = await waiting
+    assert ended["status"] == "completed"
+    assert ended["result"] == {
+        "a": 1,
+        "decision": {"outcome": "rejected", "signal": "no", "data": {"reason": "too dear"}},
+        "input": {"b": 2},
+    }
+    steps = [step["node"] async for step in korak.steps(run)]
+    assert steps == ["begin", "wait_for_decision", "wait_for_input", "end"]
+    events = [event async for event in korak.events(run)]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert [event async for event in korak.events(run, after=len(events) - 1)] == events[-1:]
+
+
+async def test_commands(korak: AsyncKorak) -> None:
+    await korak.publish(ORDER)
+    run = (await korak.start("order", {"order": "A"}))["instance"]["id"]
+    assert (await korak.pause(run))["status"] == "paused"
+    assert (await korak.resume(run))["status"] == "running"
+    cancelled = await korak.cancel(run, "not wanted")
+    assert (cancelled["status"], cancelled["cancel_reason"]) == ("cancelled", "not wanted")
+    with pytest.raises(Conflict) as raised:
+        await korak.retry(run)
+    assert raised.value.code == "instance_not_retryable"
+
+
+async def test_signals_and_events(korak: AsyncKorak) -> None:
+    await korak.publish(line("both", node("a", "wait", signal="go"), node("b", "wait", event="paid")))
+    run = (await korak.start("both"))["instance"]["id"]
+    assert (await korak.emit("paid", {"sum": 3}, id="e-1"))["matched"] == 0
+    assert await korak.signal(run, "go", {"x": 1}, id="s-1") == {"delivered": True, "buffered": False}
+    assert (await korak.emit("paid", {"sum": 3}, id="e-2"))["matched"] == 1
+    assert (await korak.wait(run, timeout=10))["status"] == "completed"
+
+
+async def test_lists_go_over_all_pages(api: Api, korak: AsyncKorak) -> None:
+    await korak.publish(PURE)
+    made = [(await korak.start("pure"))["instance"]["id"] for _ in range(5)]
+    found = [each["id"] async for each in korak.list(status="completed", definition=["pure", "other"])]
+    assert found == made[::-1]
+    assert [each["id"] async for each in korak.list(limit=2)] == made[:2:-1]
+    assert [each async for each in korak.list(status="failed")] == []
+
+
+async def test_an_instance_is_followed_to_its_end(korak: AsyncKorak) -> None:
+    await korak.publish(PURE)
+    run = (await korak.start("pure"))["instance"]["id"]
+    told = [(name, data) async for name, data in korak.follow(run)]
+    assert [data["seq"] for name, data in told if name == "history"] == [
+        event["seq"] async for event in korak.events(run)
+    ]
+    assert told[-1][0] == "end"
+    rest = [data["seq"] async for name, data in korak.follow(run, after=2) if name == "history"]
+    assert rest[0] == 3
+    with pytest.raises(NotFound):
+        [each async for each in korak.follow("01J00000000000000000000000")]
+
+
+async def test_what_is_refused_is_raised_as_what_it_is(api: Api, korak: AsyncKorak, door: Any) -> None:
+    await korak.publish(ORDER)
+    with pytest.raises(NotFound) as missing:
+        await korak.start("nothing")
+    assert missing.value.code == "definition_not_found"
+    with pytest.raises(Invalid) as wrong:
+        await korak.start("order", {"order": 3, "count": "x"})
+    assert {issue.pointer for issue in wrong.value.issues} == {"/input/order", "/input/count"}
+    assert wrong.value.body is not None
+    async with AsyncKorak(URL, "nobody's", transport=door) as stranger:
+        with pytest.raises(Unauthenticated):
+            await stranger.get("01J00000000000000000000000")
+    with pytest.raises(Invalid):
+        await korak.publish({**PURE, "edges": []})
+
+
+async def test_an_answer_that_was_lost_is_asked_for_again(api: Api, door: httpx.AsyncBaseTransport) -> None:
+    """DESIGN 8: the same Idempotency-Key goes out with every repeat"""
+    async with AsyncKorak(URL, api.admin, transport=Lossy(door, 2)) as korak:
+        version = await korak.publish(PURE)
+    assert version["number"] == 1
+    async with AsyncKorak(URL, api.admin, transport=Lossy(door, 2)) as korak:
+        started = await korak.start("pure")
+    assert started["created"]
+    assert [each["id"] for each in (await api.get("/v1/instances")).json()["items"]] == [started["instance"]["id"]]
+    async with AsyncKorak(URL, api.admin, transport=Lossy(door, 2), retries=1) as korak:
+        with pytest.raises(Unreachable):
+            await korak.get(started["instance"]["id"])
+
+
+async def test_nobody_answers() -> None:
+    async with AsyncKorak("http://127.0.0.1:9", "token", retries=1) as korak:
+        with pytest.raises(Unreachable, match="Nothing answers at http"):
+            await korak.get("01J00000000000000000000000")
+
+
+async def test_a_token_of_the_application_acts_for_an_owner(api: Api, door: Any) -> None:
+    async with AsyncKorak(URL, api.admin, transport=door, owner="team:42") as korak:
+        await korak.publish(PURE)
+        run = (await korak.start("pure"))["instance"]
+    assert run["owner"] == "team:42"
+    viewer = await api.make_token(OwnerRole.VIEWER, owner="team:43")
+    async with AsyncKorak(URL, viewer, transport=door) as other:
+        with pytest.raises(NotFound):
+            await other.get(run["id"])
+
+
+async def test_a_key_starts_once(korak: AsyncKorak) -> None:
+    await korak.publish(PURE)
+    first = await korak.start("pure", {"a": 1}, idempotency_key="K")
+    again = await korak.start("pure", {"a": 2}, idempotency_key="K")
+    assert (again["created"], again["instance"]["id"]) == (False, first["instance"]["id"])
+    assert again["input_differs"]
+
+
+async def test_an_id_of_one_s_own_finds_the_run_that_is_open(korak: AsyncKorak) -> None:
+    await korak.publish(line("both", node("a", "wait", signal="go")))
+    first = await korak.start("both", id="order-1", on_open="use_existing")
+    again = await korak.start("both", id="order-1", on_open="use_existing")
+    assert (first["created"], again["created"]) == (True, False)
+    assert (await korak.get("both~order-1"))["id"] == first["instance"]["id"]
+    with pytest.raises(Conflict):
+        await korak.start("both", id="order-1")
+    sent = await korak.signal("both~order-2", "go", start={})
+    assert sent["created"]
+    assert (await korak.wait("both~order-2", timeout=10))["status"] == "completed"
