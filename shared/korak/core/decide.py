@@ -45,6 +45,7 @@ from korak.core.facts import (
     Started,
 )
 from korak.core.snapshot import Snapshot
+from korak.model import StepStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -64,16 +65,22 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     draft = Draft(snapshot, now)
     if not isinstance(facts[0], Broken):
         delivering.obey(draft)
-    answers = [_answer_next(draft, fact) for fact in facts]
+    given = [_answer_next(draft, fact) for fact in facts]
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
         telling.tell_end(draft)
-    if draft.plan.has_flow and draft.instance.is_ended:
-        draft.needs.leaves = limiting.leave(draft)
+    if draft.plan.has_flow:
+        limiting.settle(draft)
+    answers = [(_list_running(claimed), dropped) for claimed, dropped in given]
     changes = draft.finish()
     changes.claimed, changes.dropped = answers[0]
     return [changes, *(echo(changes, claimed, dropped) for claimed, dropped in answers[1:])]
+
+
+def _list_running(claimed: Sequence[Grant]) -> list[Grant]:
+    """Without what was begun and ended in the same decision: a branch beside it has ended the run, say."""
+    return [grant for grant in claimed if grant.step.status is StepStatus.RUNNING]
 
 
 def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:

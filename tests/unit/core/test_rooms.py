@@ -14,8 +14,10 @@ from korak.core.rooms import Demand, FlowKey, Parked, Room, get_width, list_dema
 from korak.core.rows import StepRun
 from korak.graphs.limiting import FlowRule
 from korak.graphs.values import compile_value
-from korak.model import FlowKind, HoldKind
+from korak.model import FlowKind, HoldKind, InstanceStatus, Json, JsonObject, StepStatus
+from korak.steps.results import Complete
 from tests.support.handlers import at
+from tests.support.runs import Run
 
 KEY = FlowKey("team:1", FlowKind.CONCURRENCY, "k")
 OTHER = FlowKey("team:1", FlowKind.CONCURRENCY, "other")
@@ -121,3 +123,32 @@ def test_a_hold_covers_what_it_names_of_its_owner() -> None:
         assert Holds(frozenset({(owner, kind, name)})).cover(one, "order")
     assert not Holds(frozenset({("team:2", HoldKind.QUEUE, "slow")})).cover(one, "order")
     assert not Holds(frozenset({("team:1", HoldKind.DEFINITION, "slow")})).cover(one, "order")
+
+
+def test_what_is_begun_and_ended_in_one_decision_is_not_granted_and_takes_no_room() -> None:
+    """A branch that ends the run at once, beside one that would have run where the step before was recorded."""
+    ending: JsonObject = {"start": "over", "nodes": [{"id": "over", "type": "end", "config": {"terminate": True}}]}
+    flow: Json = [{"key": "k", "concurrency": 1}]
+    limited: JsonObject = {"id": "b", "type": "test.ok", "config": {"value": 1}, "flow": flow}
+    branches: JsonObject = {"one": {"start": "b", "nodes": [limited]}, "two": ending}
+    nodes: list[Json] = [
+        {"id": "start", "type": "trigger", "config": {"on": "manual"}},
+        {"id": "a", "type": "test.ok", "config": {"value": 1}},
+        {"id": "both", "type": "parallel", "branches": branches},
+        {"id": "done", "type": "end", "config": {}},
+    ]
+    pairs = [("start", "a"), ("a", "both"), ("both", "done")]
+    run = Run(
+        {
+            "schema": "korak.graph/v1",
+            "key": "branches",
+            "nodes": nodes,
+            "edges": [{"from": source, "to": target} for source, target in pairs],
+            "settings": {"flow": [{"key": "runs", "concurrency": 1}]},
+        }
+    )
+    run.claim()
+    changes = run.finish(Complete(), inline=True)
+    assert run.instance.status is InstanceStatus.COMPLETED
+    assert [step.status for step in run.list_steps("b")] == [StepStatus.CANCELLED]
+    assert (changes.claimed, changes.demands, changes.leaves) == ([], [], True)
