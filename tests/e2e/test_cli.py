@@ -140,6 +140,28 @@ def test_a_failed_letter_is_shown_and_retried(korak: Terminal) -> None:
     assert korak("retry", failed["id"], code=1).err.startswith("This instance can't be retried")
 
 
+def test_a_letter_goes_back_is_forked_and_travels_as_a_document(korak: Terminal) -> None:
+    instance = start(korak)
+    await_waiting(korak, instance, "go")
+    assert korak("rewind", instance, "sign", "--json").json["nodes"] == ["go"]
+    drawn = korak("show", instance).out
+    assert "go #2" in drawn
+    refused = korak("rewind", instance, "stamp", code=1)
+    assert "step_not_completed" in refused.err
+    fork = korak("fork", instance, "--json").json
+    assert (fork["labels"], fork["nodes"]) == ([f"forked_from:{instance}"], ["go"])
+    assert "1 attempts" not in korak("export", instance, "-o", "letter.run.json").err
+    made = korak("import", "letter.run.json", "--json").json
+    assert (made["status"], made["labels"]) == ("waiting", [f"imported_from:{instance}"])
+    assert json.loads(korak("export", made["id"]).out)["instance"]["id"] == made["id"]
+    for each in (fork["id"], made["id"]):
+        korak("signal", each, "go")
+        await_waiting(korak, each, "stamp")
+    for each in (instance, fork["id"], made["id"]):
+        korak("cancel", each)
+    assert "can't be read" in korak("import", "nowhere.json", code=2).err
+
+
 def test_an_input_from_a_file_and_a_key_that_repeats(korak: Terminal) -> None:
     (korak.directory / "input.json").write_text('{"pen": "desk.py"}')
     first = korak("start", "letter", "--input", "@input.json", "--id-key", "k1", "--json").json

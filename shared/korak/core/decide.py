@@ -89,6 +89,8 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     _answer(draft, fact)
     containers.proceed(draft)
     undoing.proceed(draft)
+    if draft.instance.depth:
+        telling.answer(draft, is_busy=undoing.is_busy(draft))
     return draft.claimed, draft.dropped
 
 

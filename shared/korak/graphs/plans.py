@@ -10,7 +10,7 @@ from typing import Final, cast
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Body, Graph, Node, read_graph
+from korak.graphs.document import REDUCED, Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
@@ -79,6 +79,8 @@ class PlannedNode:
     branch: str | None
     body: str | None
     branches: Mapping[str, str]
+    reducer: str | None
+    """The node that runs over the results of its bodies."""
     escalations: tuple[JsonObject, ...]
     digest: str
     """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
@@ -266,6 +268,7 @@ class _Planner:
             branch=node.branch,
             body=self._get_start(node, None),
             branches={name: start for name in node.branches if (start := self._get_start(node, name))},
+            reducer=self._get_start(node, REDUCED) if node.type == "for_each" else None,
             escalations=tuple(cast("list[JsonObject]", raw.get("escalations") or [])),
             digest=cast("str", entry["digest"]),
             flow=read_flow(raw.get("flow")),
