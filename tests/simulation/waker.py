@@ -10,7 +10,7 @@ from korak.core.changes import Changes
 from korak.core.facts import DeadlinePassed, Delivered, Lost
 from korak.core.rows import StepRun
 from korak.errors import TransientError
-from korak.model import DeliveryKind, StepRole, StepStatus
+from korak.model import DeliveryKind, ParkedFor, StepRole, StepStatus
 from tests.simulation.store import Ask
 from tests.support import stamps
 from tests.support.memory import Family
@@ -67,6 +67,10 @@ class Waker:
         if any(engine.types is None for engine in self.world.engines):
             for family in self.families:
                 self.world.count("unparked", stamps.unpark(family, now))
+        yield
+        if not self.world.holds.rows:
+            for family in self.families:
+                self.world.count("unheld", stamps.unpark(family, now, ParkedFor.HOLD))
         yield
         if self.world.store.keys_of is None:
             self.world.count("found room", stamps.rouse_waiting(self.world.store.memory, now))

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from random import Random
 
 from korak.core.changes import Changes
+from korak.core.holds import NO_HOLDS, Holds
 from korak.core.rows import StepRun
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
-from korak.model import ParkedFor, StepRole, StepStatus, WaitKind
+from korak.model import HoldKind, ParkedFor, StepRole, StepStatus, WaitKind
 from tests.simulation import invariants
 from tests.simulation.client import Client
 from tests.simulation.engine import Engine
@@ -36,6 +37,7 @@ class World:
         self.now = at(0)
         self.crowd = crowd
         self.counts: dict[str, int] = {}
+        self.holds = NO_HOLDS
         self.store = Store(self.random, POLICY)
         for version in range(1, GRAPHS + 1):
             self.store.memory.plans[version] = write_plan(self.random)
@@ -109,6 +111,9 @@ class World:
             self._restart_database()
         if self.random.random() < faults.strays:
             self._stray()
+        if self.random.random() < faults.strays / 4:
+            held = frozenset({("team:1", HoldKind.STEP_TYPE, "test.ok")})
+            self.holds = NO_HOLDS if self.holds.rows else Holds(held)
         self._forget()
 
     def _restart_database(self) -> None:
@@ -140,6 +145,7 @@ class World:
     def drain(self, limit: int = 120_000) -> None:
         """Nothing goes wrong any more: everything ends, or waits for what only a client can send."""
         self.faults = self.network.faults = self.store.faults = NONE
+        self.holds = NO_HOLDS
         for engine in self.engines:
             engine.frozen_until = None
         for _ in range(limit):

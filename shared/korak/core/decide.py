@@ -71,8 +71,8 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
         commanding.settle_status(draft)
     if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
         telling.tell_end(draft)
-    if draft.plan.has_flow and draft.instance.is_ended:
-        draft.needs.leaves = limiting.leave(draft)
+    if draft.plan.has_flow:
+        limiting.settle(draft)
     changes = draft.finish()
     changes.claimed, changes.dropped = answers[0]
     if len(answers) == 1:
