@@ -54,35 +54,31 @@ class Reader:
 
     def read(self) -> Contents:
         """Everything in the document."""
-        contents = Contents(self._read_instance())
+        found = Contents(self._read_instance())
         heads = self._list("scopes")
         for number, (raw, place) in enumerate(self._list("steps")):
-            contents.steps.append(self._read_step(raw, place, number, len(heads)))
-        contents.scopes = [
-            self._read_scope(raw, place, number, len(heads)) for number, (raw, place) in enumerate(heads)
-        ]
-        for step in contents.steps:
+            found.steps.append(self._read_step(raw, place, number, len(heads)))
+        found.scopes = [self._read_scope(raw, place, number, len(heads)) for number, (raw, place) in enumerate(heads)]
+        for step in found.steps:
             if step.scope_id is not None:
-                step.parent_step_run_id = contents.scopes[-step.scope_id - 1].step_run_id
-        contents.waits = [
-            self._read_wait(raw, place, number) for number, (raw, place) in enumerate(self._list("waits"))
-        ]
+                step.parent_step_run_id = found.scopes[-step.scope_id - 1].step_run_id
+        found.waits = [self._read_wait(raw, place, number) for number, (raw, place) in enumerate(self._list("waits"))]
         for raw, place in self._list("signals"):
             columns = self._read(Delivery, raw, exporting.SIGNAL, place)
-            wait = self._find_number(raw, "wait", place, len(contents.waits))
+            wait = self._find_number(raw, "wait", place, len(found.waits))
             made = Delivery(
                 0, 0, self._arrival.owner.scope, step_run_id=self._find(raw, place), wait_id=wait, **columns
             )
-            contents.signals.append(made)
+            found.signals.append(made)
         for raw, place in self._list("events"):
             columns = self._read(Event, raw, exporting.EVENT, place)
             columns["data"] = self._rename(columns["data"])
-            contents.events.append(Event(0, step_run_id=self._find(raw, place), **columns))
+            found.events.append(Event(0, step_run_id=self._find(raw, place), **columns))
         for raw, place in self._list("failures"):
             columns = self._read(Failure, raw, exporting.FAILURE, place)
-            contents.failures.append(Failure(0, step_run_id=self._find(raw, place), **columns))
-        contents.artifacts = [self._read_artifact(raw, place) for raw, place in self._list("artifacts")]
-        return contents
+            found.failures.append(Failure(0, step_run_id=self._find(raw, place), **columns))
+        found.artifacts = [self._read_artifact(raw, place) for raw, place in self._list("artifacts")]
+        return found
 
     def _read_artifact(self, raw: JsonObject, place: Place) -> Artifact:
         columns = self._read(Artifact, raw, exporting.ARTIFACT, place)
