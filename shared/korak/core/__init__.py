@@ -2,7 +2,7 @@
 
 Read `decide` first. It names every fact there is and the one verb that answers it:
 
-    started                                          ->  nesting, walking
+    started                                          ->  walking
     claimed                                          ->  claiming
     finished, lost, handed back, freed               ->  recording, failing, retries
     delivered                                        ->  delivering

@@ -14,12 +14,12 @@ from korak.core import (
     failing,
     forking,
     limiting,
-    nesting,
     recording,
     retries,
     rewinding,
     telling,
     undoing,
+    walking,
 )
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
@@ -105,7 +105,7 @@ def _answer(draft: Draft, fact: Fact) -> None:
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
-            nesting.begin(draft)
+            walking.set_out(draft)
         case Lost(step, token):
             recording.lose(draft, step, token)
         case HandedBack(step, token):

@@ -19,6 +19,16 @@ from korak.steps.pure import Completed, Entry, Failed, LoopState, Opened, Parked
 from korak.steps.waits import Signal, WaitSpec
 
 
+def set_out(draft: Draft) -> None:
+    """The instance was accepted: walk from its trigger. A child of a paused run stands there until both go on."""
+    draft.move_instance(InstanceStatus.RUNNING)
+    draft.instance.started_at = draft.now
+    draft.record(EventType.INSTANCE_STARTED, None, {"state": draft.instance.state} if draft.instance.state else None)
+    if draft.instance.paused_at is not None:
+        draft.record(EventType.INSTANCE_PAUSED, None, {"actor": None})
+    walk(draft, draft.plan.start)
+
+
 def walk(draft: Draft, node_id: str | None, scope_id: int | None = None) -> None:
     """Move a scope's token on through all that is decided at once, until a step runs, waits or is queued."""
     while node_id is not None:
