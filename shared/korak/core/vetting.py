@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from korak.core.arriving import OPEN, Arrival
-from korak.core.counters import DONE, Counters
+from korak.core.counters import DONE, REDUCING, Counters
 from korak.core.exporting import Contents
 from korak.core.portable import Place, refuse
 from korak.core.rows import Scope, StepRun
+from korak.graphs.document import REDUCED
 from korak.graphs.hygiene import size
 from korak.model import (
     InstanceStatus,
@@ -36,6 +37,7 @@ COUNTS = (
 )
 COUNTERS = {*COUNTS, "mode", "verdict"}
 MODES = ("all", "first_success", "quorum")
+VERDICTS = (None, DONE, REDUCING)
 
 
 def check(contents: Contents, arrival: Arrival) -> None:
@@ -79,17 +81,19 @@ def _check_counters(step: StepRun, scopes: Sequence[Scope], place: Place) -> Non
     stored = step.counters or {}
     numbers = [stored.get(name) for name in COUNTS]
     is_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
-    if (
-        stored.keys() != COUNTERS
-        or not is_whole
-        or stored["mode"] not in MODES
-        or stored["verdict"] not in (None, DONE)
-    ):
+    if stored.keys() != COUNTERS or not is_whole or stored["mode"] not in MODES or stored["verdict"] not in VERDICTS:
         raise refuse(place, "they are no counters of a container")
     counters, mine = Counters.from_json(stored), [scope for scope in scopes if scope.step_run_id == step.id]
-    running = sum(scope.status is ScopeStatus.RUNNING for scope in mine)
-    if is_live(step) and (len(mine), running) != (counters.created, counters.running) and counters.verdict is None:
+    if is_live(step) and not _fit(counters, mine):
         raise refuse(place, "they don't fit the bodies that are in the document")
+
+
+def _fit(counters: Counters, scopes: Sequence[Scope]) -> bool:
+    """Whether a container that lives has the bodies that it counts; the last one is its reducer."""
+    running = [scope for scope in scopes if scope.status is ScopeStatus.RUNNING]
+    if counters.verdict == REDUCING:
+        return [scope.name for scope in running] == [REDUCED]
+    return counters.verdict == DONE or (len(scopes), len(running)) == (counters.created, counters.running)
 
 
 def _check_tokens(contents: Contents) -> None:

@@ -201,6 +201,24 @@ async def test_bodies_go_on_where_they_were(api: Api, flows: Flows) -> None:
     assert len([step for step in await list_all(api, made["id"], "steps") if step["node"] == "x"]) == 1
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_a_reducer_runs_once(api: Api, flows: Flows, *, is_over: bool) -> None:
+    body: JsonObject = {"start": "x", "nodes": [node("x", "test.price", order="x")], "edges": []}
+    reducer: JsonObject = {"type": "test.price", "config": {"order": "r"}}
+    each = node("each", "for_each", items=[1, 2], reducer=reducer) | {"body": body, "save": {"key": "r"}}
+    await api.publish(chain("reduced", each))
+    ulid = (await api.start("reduced"))["id"]
+    for _ in range(3 if is_over else 2):
+        await work(api, flows, ulid)
+
+    made = await bring(api, await export(api, ulid))
+    await work_all(api, flows, made["id"])
+    ended = await api.show(made["id"])
+    assert (ended["status"], ended["state"]["r"]["is"]) == ("completed", "each_reducer")
+    nodes = Counter(step["node"] for step in await list_all(api, made["id"], "steps"))
+    assert nodes == {"each": 1, "x": 2, "each_reducer": 1, "done": 1}
+
+
 async def test_clocks_go_on_with_what_remained(api: Api, flows: Flows) -> None:
     await api.publish(chain("naps", node("nap", "wait", **{"for": "PT3H"})))
     ulid = (await api.start("naps"))["id"]
