@@ -36,6 +36,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from korak.model import Json
+from korak.wording import word
 
 MESSAGES: dict[str, str] = {
     # answers to a caller
@@ -175,7 +176,7 @@ def render(code: str, params: Mapping[str, Any] | None = None, *, default: str |
     if template is None:
         return default or code
     try:
-        return template.format_map(params or {})
+        return word(template, params or {})
     except (KeyError, IndexError, ValueError):
         return default or template
 

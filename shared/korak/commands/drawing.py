@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from korak.commands.arranging import MOST, Rest, arrange
 from korak.model import InstanceStatus, StepRole, StepStatus
 
 GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
@@ -38,8 +39,7 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
         parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
         if hooks:
             parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
-    waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
-    tail = [*waits, *_list_ends(instance)]
+    tail = [*_draw_waits(instance, now), *_list_ends(instance)]
     if tail:
         parts += [Text(), *(Padding(line, (0, 0, 0, 2)) for line in tail)]
     return Group(*parts)
@@ -107,48 +107,67 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
 def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], now: datetime) -> RenderableType:
     table = _get_grid("node", "type", "attempt", "took", "")
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
-    for step in steps:
+    repeated = {_get_visit(step) for step in steps if step.get("attempt", 1) > 1}
+    lines = arrange(steps)
+    last = {step["node"]: step for step in lines if not isinstance(step, Rest)}
+    for step in lines:
+        if isinstance(step, Rest):
+            table.add_row(*_draw_rest(step))
+            continue
         name = _indent(_get_name(step), step.get("branch"))
         if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
-        status = str(step["status"])
-        attempt = step.get("attempt", 1)
         table.add_row(
-            _glyph(status),
+            _glyph(str(step["status"])),
             Text(name, "bold"),
             Text(str(step.get("type", "")), "dim"),
-            str(attempt) if attempt > 1 or _has_more(step, steps) else "",
+            str(step.get("attempt", 1)) if _get_visit(step) in repeated else "",
             show_span(_get_length(step, now)),
             _note(instance, step, now),
         )
-        if step is _find_last(steps, step["node"]):
-            for child in _list_children(instance, step["node"]):
-                table.add_row(*_draw_child(child, name, now))
+        if step is last[step["node"]]:
+            for row in _draw_children(instance, step["node"], name, now):
+                table.add_row(*row)
     return table
 
 
-def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
-    """The attempt below which what a node has started is drawn."""
-    return [step for step in steps if step["node"] == node][-1]
+def _get_visit(step: Mapping[str, Any]) -> tuple[str, str, Any]:
+    """What the attempts of one visit share."""
+    return step["node"], _get_role(step), step.get("visit")
 
 
-def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
-    children = instance.get("children") or ()
-    return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+def _draw_rest(rest: Rest) -> tuple[RenderableType, ...]:
+    """The bodies of a container that are only counted."""
+    told = ", ".join(f"{count:,} {status}" for status, count in rest.counts.items())
+    return "", Text(f"{'  ' * rest.depth}{sum(rest.counts.values()):,} more", "dim"), "", "", "", Text(told, "dim")
 
 
-def _draw_child(child: Mapping[str, Any], above: str, now: datetime) -> tuple[RenderableType, ...]:
-    """A run that a step has started: its id, by which it is shown itself, and how it stands."""
+def _draw_children(
+    instance: Mapping[str, Any], node: str, above: str, now: datetime
+) -> Iterator[tuple[RenderableType, ...]]:
+    """The runs that a step has started, below its newest attempt."""
     indent = " " * (len(above) - len(above.lstrip()) + 2)
-    failure = child.get("failure") or {}
+    children = instance.get("children") or ()
+    own = [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    for child in own:
+        yield _draw_child(child, indent, now)
+    if own and instance.get("has_more_children"):
+        told = Text(f"korak list --parent {instance['id']}", "dim")
+        yield "", Text(f"{indent}and more", "dim"), "", "", "", told
+
+
+def _draw_child(child: Mapping[str, Any], indent: str, now: datetime) -> tuple[RenderableType, ...]:
+    """One of them: its definition, its id, by which it is shown itself, and its failure."""
+    code = (child.get("failure") or {}).get("code")
     took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
+    told = Text(f"  {code}" if code else "", "red")
     return (
         _glyph(_get_status(child)),
-        Text(f"{indent}{child['id']}"),
-        Text(str(child.get("definition")), "dim"),
+        Text(f"{indent}{child.get('definition')}"),
+        "",
         "",
         show_span(took),
-        Text(str(failure.get("code") or _get_status(child)), "red" if failure else "dim"),
+        Text.assemble(str(child["id"]), told),
     )
 
 
@@ -213,6 +232,15 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, A
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 
+def _draw_waits(instance: Mapping[str, Any], now: datetime) -> Iterator[Text]:
+    """What an instance waits for; what many items wait for isn't told for each."""
+    lines = list(_list_waits(instance, now))
+    for line in lines[:MOST]:
+        yield Text.assemble(("waits ", "yellow"), line)
+    if len(lines) > MOST:
+        yield Text(f"and waits {len(lines) - MOST:,} times more", "dim")
+
+
 def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
     failure = instance.get("failure")
     if failure:
@@ -230,15 +258,6 @@ def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
 
 def _get_status(instance: Mapping[str, Any]) -> str:
     return str(instance.get("status"))
-
-
-def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
-    return any(
-        (other["node"], _get_role(other)) == (step["node"], _get_role(step))
-        and other.get("visit") == step.get("visit")
-        and other.get("attempt", 1) > 1
-        for other in steps
-    )
 
 
 def _get_length(step: Mapping[str, Any], now: datetime) -> timedelta | None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from korak.core import commanding, exporting
 from korak.core.changes import Changes, Leavings
@@ -26,6 +26,7 @@ from korak.model import (
     Json,
     JsonObject,
     ParkedFor,
+    Priority,
     Probe,
     ScopeStatus,
     StepRole,
@@ -39,8 +40,12 @@ Row = TypeVar("Row")
 LABEL = "imported_from:"
 """With the id that the run had where it was exported, a label of every import."""
 
-ELSEWHERE = (WaitKind.CHILD, WaitKind.WORKFLOWS, WaitKind.TASK)
-"""Waits on what isn't in the document: while one is open the run can't go on here."""
+ABSENT: Final[Mapping[WaitKind, str]] = {
+    WaitKind.CHILD: "it waits for a run that it has started, which isn't in the document",
+    WaitKind.WORKFLOWS: "it waits for other runs, which aren't in the document",
+    WaitKind.TASK: "it waits for a task, which isn't in the document",
+}
+"""Waits on what can't be in a document: while one is open the run can't go on here."""
 
 COUNTS = (
     "total",
@@ -248,6 +253,8 @@ def _check(family: Family, arrival: Arrival) -> None:
         raise refuse(("instance", "closed_reason"), "it doesn't fit the status")
     if instance.status is InstanceStatus.FAILED and instance.failure_code is None:
         raise refuse(("instance", "failure_code"), "it is missing")
+    if instance.priority not in set(Priority):
+        raise refuse(("instance", "priority"), f"it is none of {', '.join(str(each.value) for each in Priority)}")
     limit = arrival.policy.get_limit("max_state_bytes", arrival.version.plan.settings.limits)
     if size(instance.state) > limit:
         raise refuse(("instance", "state"), f"it is over {limit} bytes")
@@ -304,13 +311,18 @@ def _check_tokens(family: Family) -> None:
 
 def _check_waits(family: Family) -> None:
     live = {step.id for step in family.steps if _is_live(step)}
+    known: set[tuple[int, WaitKind, str | None]] = set()
     for number, wait in enumerate(family.waits):
         if wait.status not in OPEN:
             continue
         if wait.step_run_id not in live:
             raise refuse(("waits", number, "status"), "its step has ended")
-        if wait.kind in ELSEWHERE:
-            raise refuse(("waits", number, "kind"), f"what a {wait.kind} waits for isn't in the document")
+        if wait.kind in ABSENT:
+            raise refuse(("waits", number, "kind"), ABSENT[wait.kind])
+        name = wait.step_run_id, wait.kind, wait.event_key
+        if name in known:
+            raise refuse(("waits", number), "its step waits for the same already")
+        known.add(name)
 
 
 def _is_live(step: StepRun) -> bool:

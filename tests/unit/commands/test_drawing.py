@@ -81,8 +81,8 @@ def test_what_a_step_has_started_is_drawn_below_it() -> None:
     lines = [line.split() for line in draw_steps(sub, make_step("after", "completed"), children=children)]
     assert [line[:3] for line in lines][-4:] == [
         ["✓", "sub", "start_workflows"],
-        ["✓", "01C", "child"],
-        ["✗", "01D", "child"],
+        ["✓", "child", "01C"],
+        ["✗", "child", "01D"],
         ["✓", "after", "shop.after"],
     ]
     assert lines[-2][-1] == "acme.no"
