@@ -18,6 +18,7 @@ from korak.core import (
     recording,
     retries,
     rewinding,
+    starting,
     telling,
     undoing,
 )
@@ -65,6 +66,7 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     if not isinstance(facts[0], Broken):
         delivering.obey(draft)
     answers = [_answer_next(draft, fact) for fact in facts]
+    starting.drop_cancelled(draft, [granted for granted, _ in answers])
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:

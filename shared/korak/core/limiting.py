@@ -146,6 +146,12 @@ def _put_back(draft: Draft, step: StepRun, keys: set[FlowKey]) -> None:
     draft.needs.parkings.append((step, denial))
 
 
+def forgo(draft: Draft, step: StepRun) -> None:
+    """The step won't run after all. What its run has been let in with stays the run's, unless that is over too."""
+    needs, is_over = draft.needs, draft.instance.is_ended
+    needs.demands = [each for each in needs.demands if each.step.id != step.id or (each.is_of_run and not is_over)]
+
+
 def leave(draft: Draft) -> bool:
     """The run has ended: whether it held room of its own, which it gives back."""
     run = RunFlow.of(draft)
