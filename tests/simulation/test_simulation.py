@@ -15,6 +15,8 @@ STEPS = 5_000
 EVERYTHING = (
     "recorded at once",
     "recorded under the lock",
+    "recorded together",
+    "claimed together",
     "adopted",
     "died",
     "frozen",
@@ -37,7 +39,22 @@ EVERYTHING = (
     "PauseAsked",
     "ResumeAsked",
     "ended",
+    "ended below another",
+    "cascaded",
+    "held still",
     "undone",
+    "BodyCompleted",
+    "BodyFailed",
+    "for_each completed",
+    "for_each failed",
+    "parallel completed",
+    "scope completed",
+    "start_workflow completed",
+    "start_workflow failed",
+    "start_workflows completed",
+    "wait_workflows completed",
+    "wait_workflows failed",
+    "tests.simulation.chaining.hop completed",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from korak.core.facts import Lost
@@ -12,7 +14,7 @@ from tests.support.runs import Run
 LIMIT: JsonObject = {"key": "k", "concurrency": 1}
 
 
-def begin_beside_an_end(step: JsonObject, **settings: JsonObject | list[JsonObject]) -> Run:
+def begin_beside_an_end(step: JsonObject, **settings: Any) -> Run:
     """A step of one branch begins where a wait is over; the other branch ends the run."""
     ending = body(node("stop", "end", terminate=True))
     pause = node("pause", "wait", **{"for": 10})
