@@ -15,6 +15,7 @@ from korak import graph, ref
 from korak.graphs.builder import GraphBuilder
 from tests.support import databases, devs
 from tests.support.devs import Dev, start_dev
+from tests.support.waiting import eventually_blocking
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -140,6 +141,28 @@ def test_a_failed_letter_is_shown_and_retried(korak: Terminal) -> None:
     assert korak("retry", failed["id"], code=1).err.startswith("This instance can't be retried")
 
 
+def test_a_letter_goes_back_is_forked_and_travels_as_a_document(korak: Terminal) -> None:
+    instance = start(korak)
+    await_waiting(korak, instance, "go")
+    assert korak("rewind", instance, "sign", "--json").json["nodes"] == ["go"]
+    drawn = korak("show", instance).out
+    assert "go #2" in drawn
+    refused = korak("rewind", instance, "stamp", code=1)
+    assert "step_not_completed" in refused.err
+    fork = korak("fork", instance, "--json").json
+    assert (fork["labels"], fork["nodes"]) == ([f"forked_from:{instance}"], ["go"])
+    assert "1 attempts" not in korak("export", instance, "-o", "letter.run.json").err
+    made = korak("import", "letter.run.json", "--json").json
+    assert (made["status"], made["labels"]) == ("waiting", [f"imported_from:{instance}"])
+    assert json.loads(korak("export", made["id"]).out)["instance"]["id"] == made["id"]
+    for each in (fork["id"], made["id"]):
+        korak("signal", each, "go")
+        await_waiting(korak, each, "stamp")
+    for each in (instance, fork["id"], made["id"]):
+        korak("cancel", each)
+    assert "can't be read" in korak("import", "nowhere.json", code=2).err
+
+
 def test_an_input_from_a_file_and_a_key_that_repeats(korak: Terminal) -> None:
     (korak.directory / "input.json").write_text('{"pen": "desk.py"}')
     first = korak("start", "letter", "--input", "@input.json", "--id-key", "k1", "--json").json
@@ -147,6 +170,36 @@ def test_an_input_from_a_file_and_a_key_that_repeats(korak: Terminal) -> None:
     assert first["created"] is True
     assert first["instance"]["id"] in again.out
     assert "before" in again.err
+
+
+def test_an_id_of_one_s_own_stands_for_its_newest_run(korak: Terminal) -> None:
+    unique = ("--id", "A-17", "--on-open", "use_existing")
+    first = start(korak, *unique)
+    again = korak("start", "letter", "--input", '{"pen": "desk.py"}', *unique)
+    assert first in again.out
+    assert "This id has started it before" in again.err
+    assert "A-17" in korak("show", "letter~A-17").out
+    assert "(id_in_use, 409)" in korak("start", "letter", "--input", '{"pen": "x"}', "--id", "A-17", code=1).err
+    korak("cancel", "letter~A-17")
+    refused = korak("start", "letter", "--input", '{"pen": "x"}', "--id", "A-17", "--on-closed", "refuse", code=1)
+    assert "(id_used, 409)" in refused.err
+    sent = korak("signal", "letter~A-17", "go", "--start", '{"pen": "desk.py"}', "--json").json
+    assert sent["created"] is True
+    assert "A-17 run 2" in korak("show", "letter~A-17").out
+    assert {item["id"] for item in korak("list", "--id", "A-17", "--json").json["items"]} == {first, sent["instance"]}
+
+
+def test_a_debounced_start_says_when_it_is_due(korak: Terminal) -> None:
+    given = ("start", "letter", "--input", '{"pen": "desk.py"}', "--id", "late", "--debounce")
+    assert "It starts at" in korak(*given, "key=K,wait=30,max-wait=300").out
+    assert "due_at" in korak(*given, "key=K,wait=0,max-wait=PT5M", "--json").json
+    assert "/debounce/max_wait" in korak(*given, "key=K,wait=30,max-wait=3", code=1).err
+    assert "key=KEY" in korak(*given, "K", code=2).err
+
+    def list_begun() -> Any:
+        return korak("list", "--id", "late", "--json").json["items"]
+
+    assert len(eventually_blocking(list_begun, 10)) == 1
 
 
 def test_cancel_says_why(korak: Terminal) -> None:

@@ -65,7 +65,7 @@ class Engine:
         """The engine as one who claims, with a new token."""
         self._tokens += 1
         token = f"{self.name}.{self.row.id}.{self._tokens}"
-        return Claimant(self.row.id, token, frozenset({"default"}), self._has)
+        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.world.holds)
 
     def _has(self, key: str, version: int) -> bool:
         return self.types is None or key in self.types
@@ -91,7 +91,7 @@ class Engine:
             verbs += [self._claim] * 2
         if self.results:
             verbs += [self._record] * 2
-        if len(self.held) > len(self.results):
+        if any(not work.is_reported for work in self.held.values()):
             verbs += [self._handle] * 4
         self.random.choice(verbs)()
 
@@ -115,7 +115,7 @@ class Engine:
 
     def _handle(self) -> None:
         """Let a handler end, or do the effect that it does once."""
-        waiting = [work for work in self.held.values() if not any(result.work is work for result in self.results)]
+        waiting = [work for work in self.held.values() if not work.is_reported]
         if not waiting:
             return
         work = self.random.choice(waiting)
@@ -129,6 +129,7 @@ class Engine:
             return
         claimant = self.claimant() if work.in_a_row < IN_A_ROW and self.random.random() < 0.9 else None
         fact = Finished(work.step.id, work.step.claim_token or "", self._get_result(work), claimant)
+        work.is_reported = True
         self.results.append(Result(work, fact))
 
     def _get_result(self, work: Work) -> HandlerResult:

@@ -8,6 +8,7 @@ from korak.core.delivering import COMMANDS
 from korak.core.rows import StepRun, Wait
 from korak.model import EventType, JsonObject, ParkedFor, StepRole, StepStatus, WaitKind, WaitStatus
 from tests.simulation import invariants
+from tests.simulation.undoing import list_cleaning
 from tests.support.memory import Family, Memory
 
 LEGITIMATE = {WaitKind.SIGNAL, WaitKind.EVENT, WaitKind.CHILD, WaitKind.WORKFLOWS}
@@ -91,6 +92,7 @@ def check_end(memory: Memory) -> None:
     """Who waits doesn't wait for what lies there; a child that was waited for has ended with its parent's step."""
     for family in memory.families.values():
         invariants.check_nothing_missed(memory, family)
+        assert not list_cleaning(family), family.instance
         for wait in family.waits.values():
             step = family.steps[wait.step_run_id]
             is_over = wait.kind is WaitKind.CHILD and wait.status is WaitStatus.CANCELLED

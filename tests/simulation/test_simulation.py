@@ -30,6 +30,8 @@ EVERYTHING = (
     "Claimed: nothing_due",
     "Claimed: no_engine_for_type",
     "Claimed: limit",
+    "Claimed: held",
+    "unheld",
     "roused",
     "HandedBack",
     "DeadlinePassed",

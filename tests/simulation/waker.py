@@ -10,7 +10,7 @@ from korak.core.changes import Changes, spread
 from korak.core.facts import DeadlinePassed, Delivered, Lost
 from korak.core.rows import StepRun
 from korak.errors import TransientError
-from korak.model import DeliveryKind, StepRole, StepStatus
+from korak.model import DeliveryKind, ParkedFor, StepRole, StepStatus
 from tests.simulation.store import Ask
 from tests.support import stamps, ties
 from tests.support.memory import Family
@@ -55,13 +55,13 @@ class Waker:
         return list(self.world.store.memory.families.values())
 
     def _make_pass(self) -> Pass:
-        now = self._now
-        while ties.advance_cascade(self.world.store.memory, now, PAGE) is not None:
+        now, memory = self._now, self.world.store.memory
+        while ties.advance_cascade(memory, now, PAGE) is not None:
             self.world.count("cascaded")
             yield
         yield from self._deliver(now)
         self.world.network.send(self._look(now), now)
-        stamps.match_events(self.world.store.memory, now)
+        stamps.match_events(memory, now)
         yield
         yield from self._reclaim(now)
         for family in self.families:
@@ -69,16 +69,22 @@ class Waker:
             self.world.count("stamped", stamps.stamp_due(family, now))
         yield
         yield from self._expire(now)
-        if any(engine.types is None for engine in self.world.engines):
-            for family in self.families:
-                self.world.count("unparked", stamps.unpark(family, now))
+        self._unpark(now)
         yield
         if self.world.store.keys_of is None:
-            self.world.count("found room", stamps.rouse_waiting(self.world.store.memory, now))
+            self.world.count("found room", stamps.rouse_waiting(memory, now))
         yield
         for family in self.families:
             self.world.network.send(stamps.repeat_steps(family, now, REQUEUE_AFTER), now)
         yield
+
+    def _unpark(self, now: datetime) -> None:
+        has_all = any(engine.types is None for engine in self.world.engines)
+        for family in self.families:
+            if has_all:
+                self.world.count("unparked", stamps.unpark(family, now))
+            if not self.world.holds.rows:
+                self.world.count("unheld", stamps.unpark(family, now, ParkedFor.HOLD))
 
     def _look(self, now: datetime) -> list[int]:
         memory = self.world.store.memory

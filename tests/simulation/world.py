@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from random import Random
 
 from korak.core.changes import Changes, spread
+from korak.core.holds import NO_HOLDS, Holds
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
+from korak.model import HoldKind
 from tests.simulation import settling
 from tests.simulation.client import Client
 from tests.simulation.definitions import Definitions
@@ -41,6 +43,7 @@ class World:
         self.now = at(0)
         self.crowd = crowd
         self.counts: dict[str, int] = {}
+        self.holds = NO_HOLDS
         self.store = Store(self.random, POLICY)
         self.definitions = Definitions(self.random, self.store.memory, GRAPHS)
         self.nesting = Nesting(self.random, self.store.memory, self.definitions)
@@ -132,6 +135,9 @@ class World:
             self._restart_database()
         if self.random.random() < chance:
             self.definitions.publish()
+        if self.random.random() < self.faults.strays:
+            held = frozenset({("team:1", HoldKind.STEP_TYPE, "test.ok")})
+            self.holds = NO_HOLDS if self.holds.rows else Holds(held)
 
     def _freeze(self) -> None:
         engine = self.random.choice(self.engines)
@@ -189,6 +195,7 @@ class World:
     def drain(self, limit: int = 120_000) -> None:
         """Nothing goes wrong any more: everything ends, or waits for what only a client can send."""
         self.faults = self.network.faults = self.store.faults = NONE
+        self.holds = NO_HOLDS
         for engine in self.engines:
             engine.frozen_until = None
         if self.random.random() < 0.5:

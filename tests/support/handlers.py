@@ -51,11 +51,25 @@ def run(grant: Grant, *, is_raw: bool = False) -> Any:
         if step.role is StepRole.CANCEL:
             kind.cancel(view)
             return Complete()
-        returned = _call(kind, view)
+        returned = _stream(kind, view) if kind.streams else _call(kind, view)
         return returned if is_raw and isinstance(returned, (Starting, Awaiting, Collecting)) else read_result(returned)
     except StepError as error:
         after = error.after if isinstance(error.after, datetime) else None
         return Raised(error.code, error.message, error.params, is_retryable=error.is_retryable, after=after)
+
+
+def _stream(kind: StepType, view: View) -> Any:
+    chunks: list[str] = []
+    yielding: Any = kind.handle(view)
+    if not inspect.isasyncgen(yielding):
+        return kind.complete(view, list(yielding))
+    while True:
+        try:
+            anext(yielding).send(None)
+        except StopIteration as given:
+            chunks.append(given.value)
+        except StopAsyncIteration:
+            return kind.complete(view, chunks)
 
 
 def _call(kind: StepType, view: View) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from korak import Condition, Outcome, Retry, Secret, StepFailed, StepRetry, StepType, step
@@ -162,3 +162,14 @@ def make_closure(text: str) -> Any:
 
 
 NAMELESS: list[Any] = [lambda ctx: {}]
+
+
+async def tell(ctx: Any, name: str) -> AsyncIterator[str]:
+    """Stream a greeting."""
+    yield "Hello "
+    yield name
+
+
+def count_words(ctx: Any, text: str) -> dict[str, int]:
+    """Count what was streamed."""
+    return {"words": len(text.split())}

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from korak.core.changes import Cascade, Changes, Leavings, Outward
-from korak.core.counters import PAGE, SMALL, Counters
+from korak.core.counters import DONE, PAGE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.past import TURNS, Line, Past
 from korak.core.rows import (
@@ -476,7 +476,7 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
     for step in snapshot.steps.values():
         if step.counters is not None and step.status is StepStatus.WAITING:
             counters = Counters.from_json(step.counters)
-            if counters.verdict is not None or counters.total <= SMALL or step.node_type != "for_each":
+            if counters.verdict == DONE or counters.total <= SMALL or step.node_type != "for_each":
                 whole.add(step.id)
             room[step.id] = (counters.next_index, counters.room if step.ready_at is None else PAGE)
     for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):

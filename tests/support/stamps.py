@@ -84,9 +84,9 @@ def list_untaken(family: Family, now: datetime, soon: timedelta, after: timedelt
     return untaken
 
 
-def unpark(family: Family, now: datetime) -> int:
-    """Steps that waited for an engine with their type are ready: there is one."""
-    parked = [step for step in family.live if step.parked_for is ParkedFor.ENGINE]
+def unpark(family: Family, now: datetime, reason: ParkedFor = ParkedFor.ENGINE) -> int:
+    """Steps that waited for an engine with their type are ready: there is one; or a hold is over."""
+    parked = [step for step in family.live if step.parked_for is reason]
     for step in parked:
         family.steps[step.id] = _with(step, parked_for=None, ready_at=now, sent_at=None)
     return len(parked)

@@ -26,9 +26,14 @@ ARTIFACT: Final = Body(
     },
     required=("content",),
 )
+WHOLE: Final = 10
+"""Artifacts of a page that has what they hold."""
+
 STEP: Final = Parameter("step", "Only of this node, by its id, or of this visit, by its `execution`.")
 AFTER: Final = Parameter("after", "Only chunks with a greater `index`.", "count")
-CONTENT: Final = Parameter("content", "Whether each comes with what it holds.", "flag")
+CONTENT: Final = Parameter(
+    "content", f"Whether each comes with what it holds; then a page has {WHOLE} at most.", "flag"
+)
 
 
 async def list_chunks(call: Call) -> Answer:
@@ -45,8 +50,8 @@ async def list_chunks(call: Call) -> Answer:
 
 async def list_artifacts(call: Call) -> Answer:
     """GET /v1/instances/{ulid}/artifacts."""
-    page = read_page(call.query, (str,), most=call.resources.settings.api.max_page)
     with_content = bool(call.query.get("content"))
+    page = read_page(call.query, (str,), most=WHOLE if with_content else call.resources.settings.api.max_page)
     after = page.after[0] if page.after else ""
     async with call.resources.database.acquire() as connection:
         instance_id = await find_id(call, connection)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from korak import config
 from korak.clock import Clock
-from korak.errors import StaleClaim, StepFailed
+from korak.errors import StaleClaim, StepFailed, TransientError
 from korak.graphs import hygiene
+from korak.loop import Backoff, wait
 from korak.model import Json, JsonObject
 from korak.steps.artifacts import Made
 from korak.steps.secrets import scrub, scrub_json
@@ -19,6 +21,13 @@ from korak_engine.work import Leaving, Work
 
 MAX_PROGRESS: Final = 16 << 10
 """Bytes of a heartbeat's progress as JSON."""
+
+
+BACKOFF: Final = Backoff(most=2.0)
+
+T = TypeVar("T")
+
+log: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +42,8 @@ class Keeper:
         """Have the chunks that earlier attempts of the visit have stored; a first attempt has none."""
         leaving = work.leave()
         if work.step.attempt > 1:
-            leaving.chunks = await chunks.load(self._require(), work.step.instance_id, work.step.execution_id)
+            visit = work.step.instance_id, work.step.execution_id
+            leaving.chunks = await self._insist(work, lambda: chunks.load(self._require(), *visit))
             leaving.size = sum(len(text.encode()) for text in leaving.chunks)
         leaving.has_streamed = bool(leaving.chunks)
 
@@ -47,14 +57,27 @@ class Keeper:
         leaving = work.leave()
         chunk = self._check_chunk(leaving, text, hidden)
         token, now = work.step.claim_token or "", self.clock.now()
-        held = await chunks.append(self._require(), work.step.id, token, (len(leaving.chunks), chunk), now)
-        if not held:
+        numbered = len(leaving.chunks), chunk
+        is_held = await self._insist(work, lambda: chunks.append(self._require(), work.step.id, token, numbered, now))
+        if not is_held:
             work.is_cancelled = True
             raise StaleClaim
         leaving.chunks.append(chunk)
         leaving.size += len(chunk.encode())
         leaving.has_streamed = True
         self._touch(leaving)
+
+    async def _insist(self, work: Work, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat what a fault that passes keeps from happening, as long as the attempt has time: it is worth more."""
+        failures = 0
+        while True:
+            try:
+                return await call()
+            except TransientError as error:
+                failures += 1
+                log.warning("step %s waits for its database: %s", work.step.ulid, error.message)
+            await wait(BACKOFF.after(failures))
+            work.check_held()
 
     def beat(self, work: Work, progress: object, hidden: Collection[str]) -> None:
         """Note a heartbeat, which `write_beats` writes. Raises StepFailed (`invalid_output`) and StaleClaim."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from korak.core.facts import HandlerResult, Left
+from korak.core.facts import HandlerResult, Left, Raised
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
 from korak.errors import StaleClaim
 from korak.model import Json, JsonObject
 from korak.steps.artifacts import Made
-from korak.steps.contract import Complete, Wait
+from korak.steps.contract import Fail
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +64,7 @@ class Work:
 
     def list_left(self, result: HandlerResult) -> Left | None:
         """What is recorded with that result: what failed leaves nothing."""
-        if self.leaving is None or not isinstance(result, (Complete, Wait)):
+        if self.leaving is None or isinstance(result, (Raised, Fail)):
             return None
         return Left(tuple(self.leaving.artifacts.values()), self.leaving.has_streamed)
 

@@ -16,7 +16,7 @@ UNITS, WRITERS = "units", "writers"
 """Parts of a run's bookkeeping: what its steps have cost, and which step wrote each key of the state."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Bill:
     """What one completed step comes to. `written` enters the state; what is None isn't counted, or not pruned."""
 

@@ -150,4 +150,5 @@ def echo(changes: Changes, claimed: list[Grant], dropped: str | None) -> Changes
     twin = copy(changes)
     twin.claimed, twin.dropped, twin.outward = claimed, dropped, None
     twin.ready, twin.transitions, twin.roused, twin.is_ended, twin.is_echo = [], [], [], False, True
+    twin.outward = twin.fork = twin.leavings = None
     return twin

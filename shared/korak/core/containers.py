@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from typing import cast
 
 from korak.core import failing, retries, starting, waiting, walking
-from korak.core.counters import DONE, FAILED, PAGE, SMALL, Counters
+from korak.core.counters import DONE, FAILED, PAGE, REDUCING, SMALL, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.merging import merge
 from korak.core.rows import Scope, StepRun
+from korak.graphs.document import REDUCED
+from korak.graphs.hygiene import size
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, FailureCategory, JsonObject, ScopeStatus, StepStatus
 from korak.steps.builtin import PURE
 from korak.steps.pure import Opened
+from korak.steps.results import NEXT
+
+MOST = 2 << 20
+"""The most bytes that the bodies of a container may come to together."""
 
 BODY = "body"
 """The name of a scope's one body."""
@@ -50,6 +56,8 @@ def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
     What takes rows that aren't in view makes the container ready: it is claimed, and loaded with them.
     """
     counters = Counters.from_json(cast("JsonObject", step.counters))
+    if counters.verdict == REDUCING:
+        return False
     if (counters.verdict or counters.judge()) == DONE:
         _conclude(draft, step, counters)
         return False
@@ -106,6 +114,10 @@ def _settle(draft: Draft, scope_id: int) -> None:
     counters = Counters.from_json(step.counters)
     draft.scopes.edit(scope_id).finish_order = counters.order
     has_succeeded = scope.status is ScopeStatus.COMPLETED
+    if counters.verdict == REDUCING:
+        _tell(draft, step, scope, has_succeeded=has_succeeded)
+        _conclude_reduced(draft, step, counters, scope)
+        return
     counters = counters.settle(has_succeeded=has_succeeded)
     step = _write(draft, step, counters)
     _tell(draft, step, scope, has_succeeded=has_succeeded)
@@ -131,17 +143,50 @@ def _tell(draft: Draft, step: StepRun, scope: Scope, *, has_succeeded: bool) -> 
 def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     """Enough bodies have succeeded: merge them in the order of their declaration, and go on behind the container.
 
-    What still lives inside is cancelled. Where ended bodies aren't in view the container is claimed for its merge.
+    What still lives inside is cancelled. Where ended bodies aren't in view the container is claimed for its merge; so
+    it is where a reducer comes after what was cancelled.
     """
     node = draft.plan.nodes[step.node_id]
     ended = [scope for scope in draft.scopes.list_of(step) if scope.finish_order is not None]
-    if len(ended) < counters.settled:
+    is_open = counters.verdict is None and counters.settled < counters.total
+    if len(ended) < counters.settled or (is_open and node.reducer is not None):
         failing.close_inside(draft, step)
         draft.make_ready(_write(draft, step, counters.change(verdict=DONE)))
         return
     outcome, output, patch = merge(node, counters, ended)
-    following = walking.complete(draft, node, step, outcome, output, patch=patch)
+    if node.reducer is not None:
+        _reduce(draft, step, counters, output)
+    else:
+        _go_on(draft, step, outcome, output, patch)
+
+
+def _go_on(draft: Draft, step: StepRun, outcome: str, output: JsonObject, patch: JsonObject) -> None:
+    """Behind the container with what its bodies came to, unless that is more than an output may be."""
+    node = draft.plan.nodes[step.node_id]
+    if (actual := size(output)) > MOST:
+        told: JsonObject = {"pointer": "", "detail": f"it is {actual} bytes, {MOST} at most"}
+        following = failing.fail_step(draft, node, step, Raised("invalid_output", None, told, is_retryable=False))
+    else:
+        following = walking.complete(draft, node, step, outcome, output, patch=patch)
     walking.walk(draft, following, step.scope_id)
+
+
+def _reduce(draft: Draft, step: StepRun, counters: Counters, gathered: JsonObject) -> None:
+    """Begin the one step that runs over what the bodies came to, which is its `item`."""
+    scope = draft.scopes.add(draft.make_id(), step, counters.total, name=REDUCED, item=gathered)
+    draft.scopes.move(scope.id, ScopeStatus.RUNNING)
+    step = draft.clear_ready(_write(draft, step, counters.change(verdict=REDUCING)))
+    walking.walk(draft, draft.plan.nodes[step.node_id].reducer, scope.id)
+
+
+def _conclude_reduced(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None:
+    """What the reducer returned goes over what was gathered; it may jump, too."""
+    if scope.status is not ScopeStatus.COMPLETED:
+        _fail(draft, step, counters, scope)
+        return
+    gathered = cast("JsonObject", scope.item)
+    made = scope.output if isinstance(scope.output, dict) else {}
+    _go_on(draft, step, NEXT, {**gathered, **made}, {})
 
 
 def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None:
@@ -156,7 +201,7 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
         is_retryable=False,
         category=FailureCategory(str(told.get("category") or FailureCategory.STEP)),
     )
-    if counters.mode != "all" and not _is_breach(scope):
+    if counters.mode != "all" and counters.verdict is None and not _is_breach(scope):
         needed = 1 if counters.mode == "first_success" else counters.quorum
         lack: JsonObject = {"needed": needed, "total": counters.total, "failed": counters.failed}
         error = Raised("quorum_unreachable", None, lack, is_retryable=False)
@@ -186,8 +231,13 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
         step = draft.add_step(node, visit=failed.visit, like=failed)
     step = _wait_again(draft, node, step)
     step.input, step.started_at = failed.input, draft.now
+    counters = Counters.from_json(failed.counters)
     halted = _list_halted(draft, failed)
-    step.counters = Counters.from_json(failed.counters).reopen(len(halted)).to_json()
+    if counters.verdict == REDUCING:
+        halted = [scope for scope in halted if scope.name == REDUCED]
+    else:
+        counters = counters.reopen(len(halted))
+    step.counters = counters.to_json()
     draft.scopes.adopted.append((failed.id, step.id))
     for scope in halted:
         _resume_body(draft, step, scope)

@@ -9,7 +9,7 @@ from korak.model import JsonObject
 
 Mode: TypeAlias = Literal["all", "first_success", "quorum"]
 
-DONE, FAILED = "done", "failed"
+DONE, FAILED, REDUCING = "done", "failed", "reducing"
 
 PAGE = 500
 """How many bodies come to be in one decision, and how many of one container run at most at a time."""
@@ -29,7 +29,7 @@ class Counters:
     """The numbers of one container's visit. `created` have a row, `started` a token or had one, `settled` have ended.
 
     No body before `next_index` waits for its start. `order` numbers the ends, across retries too. `verdict` stands
-    where enough have succeeded and the merge waits until all that ended are loaded.
+    where enough have succeeded: the merge waits until all that ended are loaded (DONE), or for the reducer (REDUCING).
     """
 
     total: int
@@ -59,7 +59,7 @@ class Counters:
     def has_debt(self) -> bool:
         """Whether the container itself has something to do: rows to make, bodies to start, results to merge."""
         is_behind = self.started < self.total and self.running < self.concurrency
-        return self.verdict is not None or self.wants_page or is_behind
+        return self.verdict == DONE or (self.verdict is None and (self.wants_page or is_behind))
 
     def has_few(self, in_view: int) -> bool:
         """Whether so many bodies in view are too few, as there are more to be started."""

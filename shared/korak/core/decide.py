@@ -71,10 +71,12 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
         commanding.settle_status(draft)
     if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
         telling.tell_end(draft)
-    if draft.plan.has_flow and draft.instance.is_ended:
-        draft.needs.leaves = limiting.leave(draft)
+    if draft.plan.has_flow:
+        limiting.settle(draft)
     changes = draft.finish()
     changes.claimed, changes.dropped = answers[0]
+    if len(answers) == 1:
+        return [changes]
     return [changes, *(echo(changes, claimed, dropped) for claimed, dropped in answers[1:])]
 
 
@@ -84,6 +86,8 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     _answer(draft, fact)
     containers.proceed(draft)
     undoing.proceed(draft)
+    if draft.instance.depth:
+        telling.answer(draft, is_busy=undoing.is_busy(draft))
     return draft.claimed, draft.dropped
 
 

@@ -19,7 +19,8 @@ def obey(draft: Draft) -> None:
     Whoever sent it was told that it lies there, no more; the fact that is answered next stands for itself.
     """
     for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
-        if delivery.kind in COMMANDS and delivery.taken_at is None:
+        is_answer = delivery.kind is DeliveryKind.CHILD and delivery.wait_id is None
+        if (is_answer or delivery.kind in COMMANDS) and delivery.taken_at is None:
             draft.take(delivery)
             with suppress(Conflict):
                 _carry_out(draft, delivery)
@@ -29,10 +30,13 @@ def _carry_out(draft: Draft, delivery: Delivery) -> None:
     given: JsonObject = delivery.payload if isinstance(delivery.payload, dict) else {}
     match delivery.kind:
         case DeliveryKind.CANCEL:
+            telling.promise(draft, delivery.sender)
             reason = given.get("reason")
             commanding.cancel(draft, reason if isinstance(reason, str) else None, delivery.sender)
         case DeliveryKind.PAUSE:
             commanding.pause(draft, delivery.sender)
+        case DeliveryKind.CHILD:
+            telling.hear_cleaned(draft, delivery.sender)
         case DeliveryKind.RETRY:
             _retry(draft, delivery)
         case _:

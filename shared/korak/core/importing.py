@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from korak.core import commanding, exporting
 from korak.core.changes import Changes, Leavings
-from korak.core.counters import Counters
+from korak.core.counters import DONE, Counters
 from korak.core.draft import Draft
 from korak.core.exporting import FORMAT, Family
 from korak.core.opening import Owner, Version
@@ -41,6 +41,21 @@ LABEL = "imported_from:"
 
 ELSEWHERE = (WaitKind.CHILD, WaitKind.WORKFLOWS, WaitKind.TASK)
 """Waits on what isn't in the document: while one is open the run can't go on here."""
+
+COUNTS = (
+    "total",
+    "quorum",
+    "concurrency",
+    "created",
+    "next_index",
+    "started",
+    "settled",
+    "succeeded",
+    "failed",
+    "order",
+)
+COUNTERS = {*COUNTS, "mode", "verdict"}
+MODES = ("all", "first_success", "quorum")
 
 OPEN = (WaitStatus.PENDING, WaitStatus.SUSPENDED)
 
@@ -239,14 +254,14 @@ def _check(family: Family, arrival: Arrival) -> None:
     for number, event in enumerate(family.events):
         if event.seq != number + 1:
             raise refuse(("events", number, "seq"), f"{number + 1} is expected")
-    _check_steps(family.steps, arrival)
+    _check_steps(family, arrival)
     _check_tokens(family)
     _check_waits(family)
 
 
-def _check_steps(steps: Sequence[StepRun], arrival: Arrival) -> None:
+def _check_steps(family: Family, arrival: Arrival) -> None:
     seen: set[tuple[Any, ...]] = set()
-    for number, step in enumerate(steps):
+    for number, step in enumerate(family.steps):
         place: Place = ("steps", number)
         key = (step.node_id, step.visit, step.attempt, step.role, step.call)
         if key in seen:
@@ -257,16 +272,25 @@ def _check_steps(steps: Sequence[StepRun], arrival: Arrival) -> None:
         if (step.finished_at is not None) == _is_live(step):
             raise refuse((*place, "finished_at"), "it doesn't fit the status")
         if step.counters is not None:
-            _read_counters(step, place)
+            _check_counters(step, family.scopes, (*place, "counters"))
 
 
-def _read_counters(step: StepRun, place: Place) -> Counters:
-    try:
-        counters = Counters.from_json(step.counters or {})
-        counters.judge()
-    except (KeyError, TypeError):
-        raise refuse((*place, "counters"), "they are no counters of a container") from None
-    return counters
+def _check_counters(step: StepRun, scopes: Sequence[Scope], place: Place) -> None:
+    """The numbers of a container, which must be those of its bodies while it lives."""
+    stored = step.counters or {}
+    numbers = [stored.get(name) for name in COUNTS]
+    is_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
+    if (
+        stored.keys() != COUNTERS
+        or not is_whole
+        or stored["mode"] not in MODES
+        or stored["verdict"] not in (None, DONE)
+    ):
+        raise refuse(place, "they are no counters of a container")
+    counters, mine = Counters.from_json(stored), [scope for scope in scopes if scope.step_run_id == step.id]
+    running = sum(scope.status is ScopeStatus.RUNNING for scope in mine)
+    if _is_live(step) and (len(mine), running) != (counters.created, counters.running) and counters.verdict is None:
+        raise refuse(place, "they don't fit the bodies that are in the document")
 
 
 def _check_tokens(family: Family) -> None:

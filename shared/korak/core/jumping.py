@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from korak.core.draft import Draft
 from korak.core.facts import Raised
+from korak.graphs.document import REDUCED
 from korak.graphs.plans import ANY, PlannedNode
 from korak.model import Json, JsonObject
 
@@ -17,10 +18,11 @@ END = "$end"
 def get_jump(node: PlannedNode, output: JsonObject) -> Json:
     """The id of the node that an output names, by id or by its step's name, or whatever stands there instead.
 
-    What a node that is decided here gives may come from outside, so without `jumps` of its own it names none: who sends
-    a signal doesn't choose.
+    What a reducer names is its for_each's jump. What a node that is decided here gives may come from outside, so
+    without `jumps` of its own it names none: who sends a signal doesn't choose.
     """
-    target = None if node.is_pure and node.jumps is None else output.get(JUMP)
+    is_mute = node.branch == REDUCED or (node.is_pure and node.jumps is None)
+    target = None if is_mute else output.get(JUMP)
     return node.names.get(target, target) if isinstance(target, str) else target
 
 

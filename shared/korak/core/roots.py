@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from korak.core.rows import Instance, Scope, StepRun
 from korak.core.scopes import get_state, list_path
+from korak.graphs.document import REDUCED
 from korak.graphs.plans import Plan
 from korak.model import Json, JsonObject
 
@@ -78,7 +79,7 @@ def _get_inner(sight: Sight, scopes: Mapping[int, Scope], scope_id: int) -> dict
     for place in places:
         kept = (place.walk or {}).get("loops")
         loops |= kept if isinstance(kept, dict) else {}
-        if isinstance(place, Scope) and place.name is None:
+        if isinstance(place, Scope) and place.name in (None, REDUCED):
             turn = {"item": place.item, "index": place.item_index}
             container = sight.steps.get(place.step_run_id)
             if container is not None:

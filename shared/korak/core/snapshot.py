@@ -50,7 +50,10 @@ class Policy:
 
     def find_limit(self, name: str, given: Mapping[str, int]) -> int | None:
         """The same for a limit that the engine may have none of; None where the definition has none either."""
-        return min((most for most in (self.limits.get(name), given.get(name)) if most is not None), default=None)
+        ceiling, own = self.limits.get(name), given.get(name)
+        if ceiling is None or own is None:
+            return own if ceiling is None else ceiling
+        return min(ceiling, own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,14 +86,13 @@ def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, g
 
 
 def drop_cancelled(draft: Draft, granted: Iterable[list[Grant]]) -> None:
-    """What began in this decision and was cancelled in it, by a body beside it, never ran: nobody is told to run it,
-    nobody is waited for to be heard, and it needs no room.
+    """What began in this decision and was cancelled in it, by a body beside it, never ran: it is given to nobody, and
+    nobody is waited for to be heard of it.
     """
     for grants in granted:
         for grant in [grant for grant in grants if grant.step.status is not StepStatus.RUNNING]:
             grants.remove(grant)
             draft.settle_cancelled(grant.step)
-            limiting.forgo(draft, grant.step)
 
 
 def grant_again(snapshot: Snapshot, token: str) -> list[Grant]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak.core import starting
+from korak.core import starting, telling
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Compensation, StepRun
@@ -90,9 +90,14 @@ def proceed(draft: Draft) -> None:
             return
 
 
+def is_busy(draft: Draft) -> bool:
+    """Whether a run that has ended has yet something to clean up."""
+    return bool(draft.get_walk(OWED)) or _is_held_back(draft)
+
+
 def _is_held_back(draft: Draft) -> bool:
-    """Whether another hook of the run lives: one of these, or the clean-up of an attempt that was cancelled."""
-    return any(step.role is not StepRole.STEP for step in draft.steps.values())
+    """Whether something else cleans up first: another hook of the run, an attempt that was cancelled, or a child."""
+    return telling.has_cleaning_children(draft) or any(step.role is not StepRole.STEP for step in draft.steps.values())
 
 
 def _undo(draft: Draft, row: Compensation) -> None:

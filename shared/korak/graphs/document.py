@@ -14,6 +14,8 @@ TRIGGER = "trigger"
 NEXT = "next"
 ERROR = "error"
 END = "$end"
+REDUCER, REDUCED = "reducer", "$reducer"
+"""The member of a for_each's config that describes its reducer, and the branch in which the node of it stands."""
 
 RUN_LIMITS: Mapping[str, int | None] = {
     "max_steps": 200,
@@ -152,8 +154,9 @@ def read_graph(document: Json) -> Graph:
 
 
 def _read_body(raw: JsonObject, pointer: str, *, container: str | None, branch: str | None, first_edge: int) -> Body:
+    is_reducer = branch == REDUCED
     nodes = tuple(
-        _read_node(cast("JsonObject", node), f"{pointer}/nodes/{index}", container, branch)
+        _read_node(cast("JsonObject", node), pointer if is_reducer else f"{pointer}/nodes/{index}", container, branch)
         for index, node in enumerate(cast("list[Json]", raw["nodes"]))
     )
     edges = tuple(
@@ -189,6 +192,15 @@ def _list_inner(node: Node) -> Iterator[tuple[JsonObject, str, str | None, str |
     body = cast("JsonObject | None", node.raw.get("body"))
     if body is not None:
         yield body, f"{node.pointer}/body", node.id, None
+    reducer = node.config.get(REDUCER)
+    if node.type == "for_each" and isinstance(reducer, dict) and isinstance(reducer.get("type"), str):
+        yield _make_reducer(node, reducer), f"{node.pointer}/config/{REDUCER}", node.id, REDUCED
     branches = cast("JsonObject", node.raw.get("branches") or {})
     for name, branch in branches.items():
         yield cast("JsonObject", branch), node.pointer + paths.pointer(["branches", name]), node.id, name
+
+
+def _make_reducer(node: Node, reducer: JsonObject) -> JsonObject:
+    """A body with one node: what runs over the results of a for_each."""
+    made = f"{node.id[: 63 - len(REDUCER)]}_{REDUCER}"
+    return {"start": made, "nodes": [{**reducer, "id": made}], "edges": []}

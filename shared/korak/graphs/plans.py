@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final, assert_never, cast
 
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.document import Body, Graph, Node, read_graph
+from korak.graphs.document import REDUCED, Body, Graph, Node, read_graph
 from korak.graphs.durations import Duration, compile_duration
 from korak.graphs.flow import get_repeating, get_successors
 from korak.graphs.freezing import freeze, get_digest
@@ -79,6 +79,8 @@ class PlannedNode:
     branch: str | None
     body: str | None
     branches: Mapping[str, str]
+    reducer: str | None
+    """The node that runs over the results of its bodies."""
     escalations: tuple[JsonObject, ...]
     digest: str
     """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
@@ -144,16 +146,18 @@ class Plan:
 
     def find(self, node_id: str, role: StepRole) -> PlannedNode | None:
         """What a step of that node and role runs; None where the stored graph hasn't got it."""
+        node = self.nodes.get(node_id)
         match role:
+            case StepRole.STEP | StepRole.CANCEL:
+                return node
             case StepRole.COMPENSATE:
-                node = self.nodes.get(node_id)
                 return None if node is None else node.compensate
             case StepRole.ON_CANCEL:
                 return self.settings.on_cancel
             case StepRole.ON_DEADLINE:
                 return self.settings.on_deadline
             case _:
-                return self.nodes.get(node_id)
+                assert_never(role)
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""
@@ -266,6 +270,7 @@ class _Planner:
             branch=node.branch,
             body=self._get_start(node, None),
             branches={name: start for name in node.branches if (start := self._get_start(node, name))},
+            reducer=self._get_start(node, REDUCED) if node.type == "for_each" else None,
             escalations=tuple(cast("list[JsonObject]", raw.get("escalations") or [])),
             digest=cast("str", entry["digest"]),
             flow=read_flow(raw.get("flow")),

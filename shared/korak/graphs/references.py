@@ -36,6 +36,11 @@ def find_conditions(schema: JsonObject, config: JsonObject) -> list[Place]:
     return [place for place, member in _walk(schema, config) if member.get("$ref") == CONDITION]
 
 
+def find_nodes(schema: JsonObject, config: JsonObject) -> list[Place]:
+    """Where the schema says that a node of its own stands (`x-korak-node`): it is read as one, not as a value."""
+    return [place for place, member in _walk(schema, config) if member.get("x-korak-node") is True]
+
+
 def find_node_ids(schema: JsonObject, config: JsonObject) -> list[Place]:
     """Where the schema says that the id of a node stands (format node-id) and one is written."""
     places = (place for place, member in _walk(schema, config) if member.get("format") == NODE_ID)
@@ -55,9 +60,9 @@ def find_forms_unread(schema: JsonObject, config: JsonObject) -> list[Place]:
 
 
 def set_aside_conditions(schema: JsonObject, config: JsonObject) -> JsonObject:
-    """The config with every condition as a literal, so that resolving it leaves them as written."""
+    """The config with every condition, and every node in it, as a literal: resolving it leaves them as written."""
     result = config
-    for place in find_conditions(schema, config):
+    for place in (*find_conditions(schema, config), *find_nodes(schema, config)):
         result = cast("JsonObject", _replace(result, place.path, {"literal": place.value}))
     return result
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
+from random import Random
 from typing import Any
 
 import pytest
@@ -296,3 +298,56 @@ async def test_only_operators_take_runs_out_and_in(api: Api, flows: Flows) -> No
     assert (await api.get(f"/v1/instances/{ulid}/export", token=other)).status_code == 404
     made = (await api.post("/v1/instances/import", document, token=other)).json()
     assert made["owner"] == "team:2"
+
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    10**12,
+    1.5,
+    "",
+    "x",
+    "2030-01-01T00:00:00Z",
+    [],
+    {},
+    {"a": {}},
+    [None],
+    "\u00e9" * 300,
+)
+
+
+def list_places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every member of a document, however deep."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, member in inner:
+        yield (*place, name)
+        yield from list_places(member, (*place, name))
+
+
+async def test_whatever_an_export_is_made_of_is_taken_or_refused_and_breaks_nothing(api: Api, flows: Flows) -> None:
+    """A seed's worth of documents, each with one member replaced or left out."""
+    await api.publish(spread())
+    ulid = (await api.start("spread"))["id"]
+    await work(api, flows, ulid)
+    document = await export(api, ulid)
+    random = Random(7)
+    places = [place for place in list_places(document) if place[:2] != ("definition", "graph")]
+    codes: Counter[int] = Counter()
+    for place in random.sample(places, 150):
+        damaged = deepcopy(document)
+        inner = damaged
+        for name in place[:-1]:
+            inner = inner[name]
+        if random.random() < 0.3:
+            del inner[place[-1]]
+        else:
+            inner[place[-1]] = random.choice(VALUES)
+        response = await api.post("/v1/instances/import", damaged)
+        codes[response.status_code] += 1
+        assert response.status_code in (201, 409, 422), (place, inner, response.text)
+        if response.status_code == 201:
+            shown = await api.get(f"/v1/instances/{response.json()['id']}/events")
+            assert shown.status_code == 200, (place, inner)
+    assert codes[201]
+    assert codes[422]

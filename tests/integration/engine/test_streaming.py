@@ -16,6 +16,7 @@ from korak.errors import KorakError
 from korak.model import Json, JsonObject
 from korak.steps.contract import BlockingContext, Complete, StepContext, StepType
 from korak.steps.function import step
+from korak.store import chunks
 from korak.store.database import Database
 from korak_engine.keeping import Keeper
 from korak_engine.work import Work
@@ -212,6 +213,30 @@ async def test_a_chunk_that_races_with_a_record_waits_for_it_and_is_then_too_lat
         await other.commit()
     assert isinstance(await sending, Raised)
     assert read_chunks(database) == []
+
+
+async def test_a_chunk_is_stored_once_however_often_its_attempt_has_to_send_it(
+    bench: Bench, database: config.Database, database_url: str
+) -> None:
+    """The connection is cut under it, again and again: the attempt goes on, and nothing is missing or doubled."""
+    work = make(bench, writes, parts=["a", "b", "c", "d", "e"])
+    cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'keeper'"
+    task = bench.start(work)
+    while not task.done():
+        execute(database, cut)
+        await asyncio.wait([task], timeout=0.02)
+    assert await task == Complete("next", {"all": "a|b|c|d|e"})
+    assert read_chunks(database) == list(enumerate("abcde"))
+
+
+async def test_the_same_attempt_may_repeat_a_chunk_and_no_other_may(keeper: Keeper, database: config.Database) -> None:
+    assert keeper.database is not None
+    now = Clock().now()
+    for _ in range(2):
+        assert await chunks.append(keeper.database, SEED, TOKEN, (0, "a"), now)
+    execute(database, "update workflow_step_runs set attempt = 2")
+    assert not await chunks.append(keeper.database, SEED, TOKEN, (0, "b"), now)
+    assert read_chunks(database) == [(0, "a")]
 
 
 async def test_no_secret_reaches_a_chunk_progress_or_artifact(keeper: Keeper, bench: Bench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from korak.core.facts import CancelAsked, PauseAsked, RetryAsked
-from korak.model import InstanceStatus
+from korak.model import InstanceStatus, JsonObject
 from korak.steps.results import Complete
 from tests.integration.store.test_children import REFUSED, get_status
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
@@ -95,3 +95,32 @@ async def test_children_are_paused_in_passes(families: Families, wakers: Wakers)
     await wakers.run(3)
     count = await flows.get("select count(*) from workflow_instances where paused_at is not null")
     assert count == 31
+
+
+async def test_t_nest_5_a_child_is_undone_before_its_parent(families: Families, wakers: Wakers) -> None:
+    """The answer that it has cleaned up is a row in the parent's deliveries; the waker brings it there."""
+    flows = families.flows
+    undo: JsonObject = {"type": "test.work", "config": {}}
+    child = graph("child", work("made", compensate=undo), {"id": "gate", "type": "wait", "config": {"signal": "go"}})
+    found = await families.publish(graph("parent", work("before", compensate=undo), nested()), child)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    await families.work(parent)
+    [row] = await families.list_children(parent)
+    await families.work(row["id"])
+    await flows.answer(parent, CancelAsked(), NOW)
+    await wakers.run(1.5)
+    assert await list_undone(flows) == [(row["id"], "queued")]
+    await families.work(row["id"])
+    await wakers.run(3)
+    assert await list_undone(flows) == [(row["id"], "completed"), (parent, "queued")]
+    await families.work(parent)
+    assert await list_undone(flows) == [(row["id"], "completed"), (parent, "completed")]
+    assert await flows.get("select count(*) from workflow_signals where taken_at is null") == 0
+
+
+async def list_undone(flows: Flows) -> list[tuple[int, str]]:
+    rows = await flows.fetch(
+        "select instance_id, status from workflow_step_runs where role = 'compensate' order by created_at, id"
+    )
+    return [(row["instance_id"], row["status"]) for row in rows]

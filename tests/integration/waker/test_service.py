@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -42,6 +42,28 @@ async def test_a_timer_is_woken_when_it_is_due(flows: Flows, database_url: str) 
     async with running(make_settings(database_url, KORAK_WAKE__INTERVAL="60")):
         ready_at = await eventually(get_ready)
     assert now + timedelta(seconds=1) <= ready_at < now + timedelta(seconds=3)  # type: ignore[operator]  # a datetime
+
+
+async def test_what_a_user_s_transaction_asks_for_is_made_between_passes(flows: Flows, database_url: str) -> None:
+    """The inbox is looked into every 200 ms, however long a pass sleeps."""
+    version = await flows.publish(chain(pausing()))
+    await flows.get(
+        "update workflow_definitions set status = 'active', current_version_id = $2 where id = $1",
+        version.definition_id,
+        version.version_id,
+    )
+    settings = make_settings(database_url, KORAK_WAKE__INTERVAL="60")
+    async with running(settings):
+        for count in (1, 2):
+            await flows.get("insert into workflow_inbox (kind, name) values ('start', 'flow')")
+            await eventually(_count_is(flows, count), 5)
+
+
+def _count_is(flows: Flows, count: int) -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        return bool(await flows.get("select count(*) = $1 from workflow_instances", count))
+
+    return look
 
 
 async def test_a_drained_queue_is_filled_again_between_passes(flows: Flows, database_url: str, amqp_url: str) -> None:

@@ -348,3 +348,8 @@ def test_a_failed_step_is_retried_and_no_other() -> None:
     go_on(begun)
     assert begun.instance.status is COMPLETED
     assert (count_visits(begun, "a"), len(begun.list_steps("a"))) == (1, 1)
+
+
+def test_what_a_handler_streams_is_merged_as_text_and_read_by_the_next_step() -> None:
+    begun = run(chain("c").then(links.tell).then(links.count_words), {"name": "Ana"})
+    assert get_state(begun) == {"name": "Ana", "text": "Hello Ana", "words": 2}

@@ -132,6 +132,18 @@ def test_an_outcome_is_shown_unless_it_is_the_usual_one() -> None:
     assert "→" not in draw_steps(make_step("big", "completed", outcome="next"))[4]
 
 
+def test_what_runs_says_how_far_it_is_and_when_it_said_so() -> None:
+    running = make_step("write", "running", started_at=at(-9), progress={"done": 3}, heartbeat_at=at(-2))
+    assert draw_steps(running)[4].endswith('{"done":3}  2.0 s ago')
+    assert draw_steps(make_step("write", "completed", progress=1))[4].split() == ["✓", "write", "shop.write"]
+
+
+def test_what_it_keeps_is_named() -> None:
+    assert draw_steps(artifacts={"count": 2, "keys": ["a", "b"]})[-1].strip() == "artifacts a, b"
+    assert draw_steps(artifacts={"count": 9, "keys": ["a"]})[-1].strip() == "artifacts a and 8 more"
+    assert len(draw_steps(artifacts={"count": 0, "keys": []})) == 2
+
+
 def test_what_a_user_wrote_is_no_markup() -> None:
     lines = draw_steps(make_step("x", "failed", error={"code": "odd", "message": "[bold]loud[/bold] [/]"}))
     assert "[bold]loud[/bold] [/]" in lines[4]

@@ -243,7 +243,6 @@ def test_items_of_a_container_in_a_branch() -> None:
 @pytest.mark.parametrize(
     ("members", "code"),
     [
-        ({"reducer": {"type": "test.ok"}}, "invalid_config"),
         ({"mode": "quorum"}, "invalid_config"),
         ({"quorum": 2}, "invalid_config"),
         ({"mode": "most"}, "invalid_config"),

@@ -374,3 +374,46 @@ def test_ids_that_have_no_room_in_the_state_start_nothing() -> None:
     kin.drain()
     assert kin.instance(parent).failure_code == "budget_state_bytes"
     assert kin.children(parent) == []
+
+
+def test_t_nest_5_the_child_is_undone_before_its_parent() -> None:
+    """What undoes the parent waits until the child has cleaned up, however long that takes."""
+    undo: JsonObject = {"type": "test.ok", "config": {"value": "undone"}}
+    done = {**node("done_before"), "compensate": undo}
+    child = document("child", {**node("made"), "compensate": undo}, node("gate", "wait", signal="go"))
+    kin = Kin(document("parent", done, nested()), child)
+    parent = kin.start("parent")
+    kin.drain()
+    [ulid] = kin.children(parent)
+    assert kin.instance(ulid).status is InstanceStatus.WAITING
+    kin.tell(parent, CancelAsked("enough"))
+    assert list_hooks(kin, parent) == []
+    kin.deliver(ulid)
+    assert list_hooks(kin, ulid) == [("made", StepStatus.QUEUED)]
+    kin.deliver(parent)
+    assert list_hooks(kin, parent) == [], "the child is cancelled, and not clean yet"
+    kin.work(ulid)
+    assert list_hooks(kin, ulid) == [("made", StepStatus.COMPLETED)]
+    kin.deliver(parent)
+    assert list_hooks(kin, parent) == [("done_before", StepStatus.QUEUED)]
+    kin.drain()
+    assert list_hooks(kin, parent) == [("done_before", StepStatus.COMPLETED)]
+
+
+def list_hooks(kin: Kin, ulid: str) -> list[Any]:
+    return [(step.node_id, step.status) for step in kin.get(ulid).steps.values() if step.role is StepRole.COMPENSATE]
+
+
+def test_a_child_that_ended_in_the_same_instant_holds_nothing_up() -> None:
+    undo: JsonObject = {"type": "test.ok", "config": {"value": "undone"}}
+    kin = Kin(document("parent", {**node("done_before"), "compensate": undo}, nested()), CHILD)
+    parent = kin.start("parent")
+    kin.work(parent)
+    kin.work(parent)
+    [child] = kin.children(parent)
+    kin.work(child)
+    kin.tell(parent, CancelAsked())
+    kin.drain()
+    assert kin.instance(child).status is InstanceStatus.COMPLETED
+    assert kin.instance(parent).status is InstanceStatus.CANCELLED
+    assert list_hooks(kin, parent) == [("done_before", StepStatus.COMPLETED)]

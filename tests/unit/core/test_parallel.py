@@ -347,3 +347,13 @@ def test_what_is_wrong_with_a_parallel_is_told_at_publish(built: JsonObject, cod
     issues = validate(document(built), registry()).issues
     assert code in {issue.code for issue in issues}
     assert any(issue.pointer.startswith(pointer) for issue in issues)
+
+
+def test_what_the_same_decision_cancels_is_given_to_nobody() -> None:
+    """One branch begins where the step before was recorded, the other ends the run at once."""
+    branches = parallel(x=body(node("x", "test.ask", signal="go")), y=body(node("stop", "end", terminate=True)))
+    run = Run(document(node("a"), branches))
+    run.claim()
+    changes = run.finish(Complete(), inline=True)
+    assert (run.instance.status, changes.claimed) == (InstanceStatus.COMPLETED, [])
+    assert [step.status for step in run.list_steps("x")] == [StepStatus.CANCELLED]

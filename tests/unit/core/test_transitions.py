@@ -184,6 +184,15 @@ def failed(*facts: Fact) -> Run:
     return run
 
 
+def cleaned_up() -> Run:
+    """A failed run that is cancelled for what it cleans up then."""
+    built = line(("a", "test.flaky", {"for_good": True})).settings(on_cancel={"type": "test.ok"})
+    run = Run(built)
+    run.work()
+    run.tell(CancelAsked())
+    return run
+
+
 def refused_input() -> Run:
     run = Run(line(("a", "test.price", {"order": {"ref": "input.order"}})), given={"order": 5})
     run.claim()
@@ -237,6 +246,7 @@ TAKEN: dict[Arrow, Callable[[], Run]] = {
     ("instance", Instance.RUNNING, Instance.CANCELLED): lambda: told(plain(), CancelAsked()),
     ("instance", Instance.WAITING, Instance.CANCELLED): lambda: asking(CancelAsked()),
     ("instance", Instance.FAILED, Instance.RUNNING): lambda: failed(RetryAsked()),
+    ("instance", Instance.FAILED, Instance.CANCELLED): cleaned_up,
     ("step", None, Step.QUEUED): plain,
     ("step", None, Step.RUNNING): finished,
     ("step", None, Step.WAITING): signalled_at_a_wait,
@@ -262,8 +272,8 @@ TAKEN: dict[Arrow, Callable[[], Run]] = {
     ("wait", Waiting.SUSPENDED, Waiting.CANCELLED): lambda: asking(PauseAsked(), CancelAsked()),
 }
 
-LATER = {("instance", None, Instance.FAILED), ("instance", Instance.FAILED, Instance.CANCELLED)}
-"""A start that a limit refuses writes its row without the core; hooks of a failed run that a cancel runs come later."""
+LATER = {("instance", None, Instance.FAILED)}
+"""A start that a limit refuses writes its row without the core."""
 
 
 @pytest.mark.parametrize("arrow", TAKEN, ids=lambda arrow: f"{arrow[0]}: {arrow[1]} to {arrow[2]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from korak.core.facts import Raised, RetryAsked
+from korak.core.facts import Raised, RetryAsked, RewindAsked
 from korak.core.rows import StepRun
 from korak.errors import Conflict
 from korak.graphs.builder import GraphBuilder, graph, ref
@@ -234,6 +234,24 @@ def test_a_graph_without_hooks_keeps_nothing() -> None:
     drain(run)
     run.tell(CANCEL)
     assert (run.family.compensations, run.instance.walk) == ({}, None)
+
+
+def test_what_a_rewind_left_behind_has_happened_and_is_undone_too() -> None:
+    run = three()
+    drain(run)
+    run.tell(RewindAsked("a"))
+    drain(run)
+    run.tell(CANCEL)
+    undone_ = [name for name in one_by_one(run) if name.startswith("compensate")]
+    assert undone_ == ["compensate:b", "compensate:b", "compensate:a"]
+
+
+def test_a_run_that_was_undone_is_not_rewound() -> None:
+    failing = node("c", "test.flaky", for_good=True)
+    run = Run(document(undone("a"), failing, compensate_on_failure=True))
+    drain(run)
+    with pytest.raises(Conflict):
+        run.tell(RewindAsked("a"))
 
 
 def test_a_cancel_hook_s_attempts_are_its_own() -> None:

@@ -26,12 +26,14 @@ class Gathering:
     mode: Literal["all", "first_success", "quorum"]
     quorum: Value
     concurrency: Value
+    is_reduced: bool
 
 
 class ForEach(PureType[Gathering]):
     """The list is frozen as it is entered. `all` needs every item to succeed, `quorum` so many, `first_success` one.
 
     As soon as that is so, or can't be any more, what still runs is cancelled. No items at all satisfy only `all`.
+    A reducer runs once after that; it reads what was gathered as `item`, and what it returns is merged over it.
     """
 
     key = "for_each"
@@ -43,6 +45,20 @@ class ForEach(PureType[Gathering]):
             "mode": {"title": "Done when", "enum": list(MODES), "default": "all"},
             "quorum": {"title": "How many must succeed", **POSITIVE},
             "concurrency": {"title": "At a time", **POSITIVE},
+            "reducer": {
+                "title": "Then, over the results",
+                "x-korak-node": True,
+                **shapes.shape(
+                    {
+                        "type": {"type": "string"},
+                        "type_version": POSITIVE,
+                        "config": {"type": "object"},
+                        "retry": {"type": "object"},
+                        "timeout": {},
+                    },
+                    required=["type"],
+                ),
+            },
         },
         required=["items"],
     )
@@ -87,7 +103,7 @@ class ForEach(PureType[Gathering]):
         mode = cast("Literal['all', 'first_success', 'quorum']", config.get("mode", "all"))
         values = (compile_value(config.get(name)) for name in ("items", "quorum", "concurrency"))
         items, quorum, concurrency = values
-        return Gathering(items, mode, quorum, concurrency)
+        return Gathering(items, mode, quorum, concurrency, "reducer" in config)
 
     def begin(self, program: Gathering, entry: Entry) -> PureResult:
         """Begin the items, or be done at once where there are none."""
@@ -98,7 +114,7 @@ class ForEach(PureType[Gathering]):
         needed = {"all": 0, "first_success": 1, "quorum": quorum or 1}[program.mode]
         if needed > len(items):
             return Failed("quorum_unreachable", {"needed": needed, "total": len(items), "failed": 0})
-        if not items:
+        if not items and not program.is_reduced:
             return Completed(output=_make_empty(program.mode))
         concurrency = _count(program.concurrency.resolve(entry.roots), "/concurrency")
         return Opened(len(items), program.mode, quorum or 1, concurrency, {"items": items})

@@ -147,7 +147,7 @@ workflow_scopes: Table = Table(
     Column("status", String(16), nullable=False),
     Column("state", JSONB),
     Column("walk", JSONB),
-    Column("outcome", String(32)),
+    Column("outcome", String(64)),
     Column("output", JSONB),
     Column("error", JSONB),
     Column("finish_order", Integer),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0005"
+revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None

@@ -1,4 +1,4 @@
-"""Ids of the callers' own, one open run each, and the inbox: what is to be started or emitted later."""
+"""Outcomes: a body may end by any outcome that a step may have."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0006"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 

@@ -1,4 +1,4 @@
-"""Compensations: what undoes the visits that have completed, in the order in which they were recorded."""
+"""Children: what waits for other runs finds them, and what a run brings to its children goes to them page by page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0004"
-down_revision = "0009"
+revision = "0006"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
