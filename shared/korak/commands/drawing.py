@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import orjson
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from korak.chains.nesting import PLACE
+from korak.commands.values import compact, draw_result
 from korak.model import InstanceStatus, StepRole, StepStatus
 
 GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
@@ -23,9 +24,6 @@ GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     StepStatus.CANCELLED: ("⊘", "dim"),
     "paused": ("‖", "magenta"),
 }
-LONGEST = 60
-"""Characters of a value that stands beside something else."""
-
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -100,7 +98,7 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     first = Text.assemble(
         (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
     )
-    given = Text.assemble(("  input  ", "dim"), _compact(instance.get("input")))
+    given = Text.assemble(("  input  ", "dim"), compact(instance.get("input")))
     return Group(first, given)
 
 
@@ -123,7 +121,7 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
         )
         if step is _find_last(steps, step["node"]):
             for child in _list_children(instance, step["node"]):
-                table.add_row(*_draw_child(child, name, now))
+                table.add_row(*_draw_child(child, instance, name, now))
     return table
 
 
@@ -137,19 +135,30 @@ def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, 
     return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
 
 
-def _draw_child(child: Mapping[str, Any], above: str, now: datetime) -> tuple[RenderableType, ...]:
-    """A run that a step has started: its id, by which it is shown itself, and how it stands."""
+def _draw_child(
+    child: Mapping[str, Any], parent: Mapping[str, Any], above: str, now: datetime
+) -> tuple[RenderableType, ...]:
+    """A run that a step has started: its id, by which it is shown itself, how it stands, and what is its own."""
     indent = " " * (len(above) - len(above.lstrip()) + 2)
-    failure = child.get("failure") or {}
     took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
+    own = _list_own(child, parent)
+    failure = child.get("failure") or {}
+    state = (str(failure.get("code")), "red") if failure else (_get_status(child), "dim")
     return (
         _glyph(_get_status(child)),
         Text(f"{indent}{child['id']}"),
         Text(str(child.get("definition")), "dim"),
         "",
         show_span(took),
-        Text(str(failure.get("code") or _get_status(child)), "red" if failure else "dim"),
+        Text.assemble(f"{compact(own)}  " if own else "", state, f"  {failure.get('message') or ''}"),
     )
+
+
+def _list_own(child: Mapping[str, Any], parent: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was given that isn't just as its parent has it, by which it is told from the others."""
+    has = {**(parent.get("input") or {}), **(parent.get("state") or {})}
+    given = child.get("input") or {}
+    return {name: value for name, value in given.items() if name != PLACE and (name, value) not in has.items()}
 
 
 def _draw_line(instance: Mapping[str, Any]) -> RenderableType:
@@ -182,12 +191,13 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
     if status == StepStatus.WAITING:
         return Text("; ".join(_list_waits(instance, now, step)) or "waiting", "yellow")
     if status == StepStatus.RUNNING and step.get("progress") is not None:
-        return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
+        return Text.assemble(compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
         return Text("")
     outcome = step.get("outcome")
     way = "" if outcome in (None, "next") else f"→ {outcome}  "
-    return Text.assemble(way, (_compact(step.get("output")) if step.get("output") else "", "dim"))
+    output = compact(step.get("output")) if step.get("output") else ""
+    return Text.assemble(way, (output, "dim"), no_wrap=True, overflow="ellipsis")
 
 
 def _tell_beat(step: Mapping[str, Any], now: datetime) -> str:
@@ -205,7 +215,8 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, A
     for wait in instance.get("waiting_for") or ():
         if step is not None and (wait.get("node"), wait.get("branch")) != (step["node"], step.get("branch")):
             continue
-        names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
+        link = " or " if wait.get("mode") == "any" else ", "
+        names = link.join(map(str, wait.get("remaining") or wait.get("names") or ()))
         due = _read(wait.get("due_at"))
         limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
         path = f" [{wait['branch']}]" if wait.get("branch") else ""
@@ -213,7 +224,7 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, A
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 
-def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
+def _list_ends(instance: Mapping[str, Any]) -> Iterator[RenderableType]:
     failure = instance.get("failure")
     if failure:
         node = f" at {failure['node']}" if failure.get("node") else ""
@@ -225,7 +236,7 @@ def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
     if instance.get("cancel_reason"):
         yield Text.assemble(("cancelled: ", "bold"), str(instance["cancel_reason"]))
     if instance.get("status") == InstanceStatus.COMPLETED:
-        yield Text.assemble(("result ", "bold green"), _compact(instance.get("result"), most=2_000))
+        yield draw_result(instance.get("result"))
 
 
 def _get_status(instance: Mapping[str, Any]) -> str:
@@ -258,11 +269,6 @@ def _since(start: Any, now: datetime) -> timedelta | None:
 
 def _read(moment: Any) -> datetime | None:
     return datetime.fromisoformat(moment) if isinstance(moment, str) else None
-
-
-def _compact(value: Any, most: int = LONGEST) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _glyph(status: str) -> Text:
