@@ -84,7 +84,7 @@ def check_pause(memory: Memory) -> None:
     for family in memory.families.values():
         parent = None if family.parent_id is None else memory.families[family.parent_id].instance
         is_held = parent is not None and parent.paused_at is not None and not parent.is_ended
-        if is_held and not _has_come_back(family):
+        if is_held and not _has_come_back(family, EventType.INSTANCE_RESUMED):
             assert family.instance.paused_at is not None or family.instance.is_ended, family.instance
 
 
@@ -101,7 +101,7 @@ def check_end(memory: Memory) -> None:
                 assert child.instance.is_ended or _has_come_back(child), child.instance
 
 
-def _has_come_back(family: Family) -> bool:
-    """Whether a client has reopened the run, who needn't care what its parent does."""
-    back = [event.data or {} for event in family.events if event.type in BACK]
+def _has_come_back(family: Family, *others: EventType) -> bool:
+    """Whether a client has reopened the run, or done something else with it, who needn't care what its parent does."""
+    back = [event.data or {} for event in family.events if event.type in BACK or event.type in others]
     return any(told.get("actor") is None for told in back)

@@ -1,4 +1,4 @@
-"""100,000 steps of the simulated system, the invariants checked after each (DESIGN sections 4 and 12)."""
+"""200,000 steps of the simulated system, the invariants checked after each (DESIGN sections 4 and 12)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.world import World, run
 
 SEEDS = range(1, 21)
-STEPS = 5_000
+STEPS = 10_000
 
 EVERYTHING = (
     "recorded at once",

@@ -228,7 +228,7 @@ class World:
         self.count("held still")
 
 
-def run(seed: int, steps: int, drained: int = 20_000) -> World:
+def run(seed: int, steps: int, drained: int = 5_000) -> World:
     """So many steps of one seed's world; after each `drained` of them, and at the end, it comes to rest."""
     world = World(seed)
     while steps > 0:

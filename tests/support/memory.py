@@ -263,7 +263,7 @@ class Memory:
             return False
         family = Family(copy(changes.instance)) if before is None else before.copy()
         self._write(family, changes, fault)
-        _check(family)
+        _check(family, changes)
         fault()
         family.look_again()
         self._undo.append(partial(self._restore, instance_id, before))
@@ -591,12 +591,16 @@ def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, st
     return ended
 
 
-def _check(family: Family) -> None:
+def _check(family: Family, changes: Changes) -> None:
+    """The constraints, for the rows that were written."""
     check_instance(family.instance)
-    for step in family.steps.values():
-        check_step(step)
-    check_steps(family.steps.values())
-    for wait in family.waits.values():
-        check_wait(wait)
-    check_signals(family.signals.values())
-    check_scopes(family.scopes.values())
+    for step in (*changes.steps, *changes.new_steps):
+        check_step(family.steps[step.id])
+    for wait in (*changes.waits, *changes.new_waits):
+        check_wait(family.waits[wait.id])
+    if changes.new_steps:
+        check_steps(family.steps.values())
+    if changes.deliveries or changes.new_deliveries:
+        check_signals(family.signals.values())
+    if changes.scopes or changes.new_scopes or changes.adopted_scopes:
+        check_scopes(family.scopes.values())
