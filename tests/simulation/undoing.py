@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from korak.core.changes import Changes
 from korak.core.snapshot import Snapshot
 from korak.graphs.plans import Plan
@@ -18,8 +20,14 @@ def check_undoing(memory: Memory, family: Family) -> None:
     _check_hooks(family)
     live = [step for step in family.live if step.role is not StepRole.STEP]
     assert sum(step.role in SEQUENCE for step in live) <= 1
-    if not live:
+    if not live and not list_cleaning(family):
         _check_done(plan, family)
+
+
+def list_cleaning(family: Family) -> list[str]:
+    """The children that are to clean up before the run does."""
+    kept = (family.instance.walk or {}).get("cleaning")
+    return cast("list[str]", kept.get("children") or []) if isinstance(kept, dict) else []
 
 
 def count_undone(family: Family) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from korak.codes import MESSAGES, render
 from korak.core.rows import StepRun
 from korak.core.states import WROTE, list_written
-from korak.errors import MESSAGES, render
 from korak.graphs.plans import Plan
 from korak.model import APP_WIDE, EventType, JsonObject, StepStatus
 from korak.owners.tokens import Token

@@ -98,7 +98,10 @@ class Recorder:
         return await self._record_locked([result for result in batch if id(result) not in settled], now)
 
     def _decide_first(self, batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
-        """What can be recorded from the engine's own snapshots: the results of one instance in one go."""
+        """What can be recorded from the engine's own snapshots: the results of one instance in one go.
+
+        What needs room under a limit is decided where that is told: under its key's lock.
+        """
         mine: dict[int, list[Result]] = {}
         for result in batch:
             if result.skips == 0:
@@ -110,7 +113,8 @@ class Recorder:
             decided = [
                 (result, answer) for result, answer in zip(results, answers, strict=True) if isinstance(answer, Changes)
             ]
-            if any(changes.dropped is None for _, changes in decided):
+            has_needs = any(changes.demands for _, changes in decided)
+            if not has_needs and any(changes.dropped is None for _, changes in decided):
                 quick += decided
         return quick
 

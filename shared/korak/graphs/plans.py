@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final, assert_never, cast
 
 from korak.errors import Invalid, Issue
 from korak.graphs.configs import compile_config, list_reads
@@ -146,16 +146,18 @@ class Plan:
 
     def find(self, node_id: str, role: StepRole) -> PlannedNode | None:
         """What a step of that node and role runs; None where the stored graph hasn't got it."""
+        node = self.nodes.get(node_id)
         match role:
+            case StepRole.STEP | StepRole.CANCEL:
+                return node
             case StepRole.COMPENSATE:
-                node = self.nodes.get(node_id)
                 return None if node is None else node.compensate
             case StepRole.ON_CANCEL:
                 return self.settings.on_cancel
             case StepRole.ON_DEADLINE:
                 return self.settings.on_deadline
             case _:
-                return self.nodes.get(node_id)
+                assert_never(role)
 
     def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
         """A start's input with the declared defaults, and what is wrong with it."""

@@ -18,6 +18,7 @@ from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitKind,
 from korak.store.branches import list_branches
 from korak.store.children import list_awaited
 from korak.store.database import Connection
+from korak.store.parking import Reason, list_reasons
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_artifacts as artifacts
@@ -64,6 +65,8 @@ class View:
     root: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
+    parked: Mapping[int, Reason] = field(default_factory=dict)
+    """Why steps that a limit or a hold has parked don't go on, by step."""
     humans: Mapping[str, str] = field(default_factory=dict)
     """What the waits at its nodes ask of a person, by node."""
     artifacts: tuple[str, ...] = ()
@@ -288,6 +291,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
     branches = await list_branches(connection, [step for steps in live.values() for step in steps])
+    parked = await list_reasons(connection, [step for steps in live.values() for step in steps])
     awaiting = [wait.id for waits in pending.values() for wait in waits if wait.kind is WaitKind.WORKFLOWS]
     awaited = await list_awaited(connection, awaiting)
     return [
@@ -306,6 +310,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             artifacts=tuple(row["artifacts"]),
             artifacts_count=row["artifacts_count"],
             branches=branches,
+            parked=parked,
             awaited=awaited,
         )
         for row in rows

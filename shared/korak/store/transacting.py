@@ -187,7 +187,9 @@ def decide_together(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) ->
 
     So are they where the graph has limits: whether there is room is told for one fact at a time.
     """
-    if len(facts) > 1 and not snapshot.plan.has_flow:
+    if len(facts) == 1:
+        return [decide_safely(snapshot, facts[0], now)]
+    if not snapshot.plan.has_flow:
         try:
             return [*decide_all(snapshot, facts, now)]
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Children: what waits for other runs finds them, and what a run brings to its children goes to them page by page."""
+"""Rewinds: attempts that were taken back are told from those that stand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0003"
+revision = "0007"
 down_revision = "0006"
 branch_labels = None
 depends_on = None

@@ -1,4 +1,4 @@
-"""Rewinds: attempts that were taken back are told from those that stand."""
+"""Ids of the callers' own, one open run each, and the inbox: what is to be started or emitted later."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0009"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 

@@ -1,4 +1,4 @@
-"""Outcomes: a body may end by any outcome that a step may have."""
+"""Limits and holds: what steps count under, who holds room and who waits for it, what doesn't begin for now."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0010"
-down_revision = "0004"
+revision = "0003"
+down_revision = "0002"
 branch_labels = None
 depends_on = None
 

@@ -1,4 +1,4 @@
-"""Limits and holds: what steps count under, who holds room and who waits for it, what doesn't begin for now."""
+"""Outcomes: a body may end by any outcome that a step may have."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0005"
-down_revision = "0002"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 

@@ -9,7 +9,7 @@ import asyncpg
 from sqlalchemy import BigInteger, String, Table, select
 
 from korak.core.changes import Changes
-from korak.core.exporting import Family
+from korak.core.exporting import Contents
 from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, get_columns
 from korak.errors import Invalid, Issue
 from korak.store.applying import apply
@@ -68,7 +68,7 @@ _FAILURES = _below(workflow_failures, Failure, "id")
 _ARTIFACTS = _below(workflow_artifacts, Artifact, "key")
 
 
-async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Family, asyncpg.Record] | None:
+async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Contents, asyncpg.Record] | None:
     """The owner's instance as it stood at one moment, and the version that it runs; None where there is none."""
     async with database.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
         row = await _INSTANCE.fetch_one(connection, ulid=ulid, owner=owner_scope)
@@ -79,11 +79,11 @@ async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Family,
         return await _load(connection, read(Instance, row)), version
 
 
-async def _load(connection: Connection, instance: Instance) -> Family:
+async def _load(connection: Connection, instance: Instance) -> Contents:
     async def list_rows(query: Query, row: type[Row]) -> list[Row]:
         return [read(row, each) for each in await query.fetch(connection, id=instance.id)]
 
-    return Family(
+    return Contents(
         instance,
         await list_rows(_STEPS, StepRun),
         await list_rows(_SCOPES, Scope),

@@ -1,4 +1,4 @@
-"""Ids of the callers' own, one open run each, and the inbox: what is to be started or emitted later."""
+"""Chunks and artifacts: what a step streams, and what a run keeps beside its state."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0006"
-down_revision = "0007"
+revision = "0004"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 

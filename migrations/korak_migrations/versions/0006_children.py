@@ -1,4 +1,4 @@
-"""Chunks and artifacts: what a step streams, and what a run keeps beside its state."""
+"""Children: what waits for other runs finds them, and what a run brings to its children goes to them page by page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0007"
+revision = "0006"
 down_revision = "0005"
 branch_labels = None
 depends_on = None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0004"
-down_revision = "0009"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 
