@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.errors import render
+from korak.codes import render
 
 
 def test_the_whole_has_no_pointer() -> None:
