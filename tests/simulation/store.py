@@ -100,7 +100,7 @@ class Transaction:
             raise TransientError(message="the connection was lost")
         try:
             moved = self._store.write(batch, self.held)
-            assert len(moved) == len(batch), "an instance moved under its lock"
+            assert all(changes.instance.id in moved for changes in batch), "an instance moved under its lock"
         finally:
             self.end()
 
