@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from korak.chains.nesting import PLACE
+from korak.commands.fitting import Fitted, Row
 from korak.commands.values import compact, draw_result
 from korak.model import InstanceStatus, StepRole, StepStatus
 
@@ -47,19 +47,8 @@ def draw_list(instances: Sequence[Mapping[str, Any]], *, now: datetime) -> Rende
     """A line an instance."""
     if not instances:
         return Text("There are no instances.", "dim")
-    table = _get_grid("instance", "definition", "status", "age", "at")
-    for instance in instances:
-        at = ", ".join(map(str, instance.get("nodes") or ()))
-        note = (instance.get("failure") or {}).get("code") or at
-        table.add_row(
-            _glyph(_get_status(instance)),
-            Text(str(instance["id"])),
-            Text(f"{instance.get('definition')} v{instance.get('version')}"),
-            Text(_get_status(instance)),
-            show_span(_since(instance.get("created_at"), now)),
-            Text(str(note), "red" if instance.get("failure") else "dim"),
-        )
-    return table
+    rows = [_list_cells(instance, now) for instance in instances]
+    return Fitted(("instance", "definition", "status", "age", "at"), rows, spare="status")
 
 
 def show_span(span: timedelta | None) -> str:
@@ -79,6 +68,19 @@ def show_span(span: timedelta | None) -> str:
         if count:
             parts.append(f"{count:.0f} {unit}")
     return " ".join(parts[:2])
+
+
+def _list_cells(instance: Mapping[str, Any], now: datetime) -> Row:
+    at = ", ".join(map(str, instance.get("nodes") or ()))
+    note = (instance.get("failure") or {}).get("code") or at
+    return (
+        _glyph(_get_status(instance)),
+        Text(str(instance["id"])),
+        Text(f"{instance.get('definition')} v{instance.get('version')}"),
+        Text(_get_status(instance)),
+        Text(show_span(_since(instance.get("created_at"), now))),
+        Text(str(note), "red" if instance.get("failure") else "dim"),
+    )
 
 
 def _show_run(instance: Mapping[str, Any]) -> str:
@@ -103,26 +105,30 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
 
 
 def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], now: datetime) -> RenderableType:
-    table = _get_grid("node", "type", "attempt", "took", "")
-    has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
-    for step in steps:
-        name = _indent(_get_name(step), step.get("branch"))
-        if step["node"] in has_visits and not step.get("branch"):
-            name = f"{name} #{step['visit']}"
-        status = str(step["status"])
-        attempt = step.get("attempt", 1)
-        table.add_row(
-            _glyph(status),
-            Text(name, "bold"),
-            Text(str(step.get("type", "")), "dim"),
-            str(attempt) if attempt > 1 or _has_more(step, steps) else "",
-            show_span(_get_length(step, now)),
-            _note(instance, step, now),
-        )
-        if step is _find_last(steps, step["node"]):
-            for child in _list_children(instance, step["node"]):
-                table.add_row(*_draw_child(child, instance, name, now))
-    return table
+    rows = [row for step in steps for row in _list_rows(instance, steps, step, now)]
+    return Fitted(("node", "type", "attempt", "took", ""), rows, spare="type")
+
+
+def _list_rows(
+    instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], step: Mapping[str, Any], now: datetime
+) -> Iterator[Row]:
+    """An attempt, and below a node's last one what it has started."""
+    name = _indent(_get_name(step), step.get("branch"))
+    visits = {other.get("visit", 1) for other in steps if other["node"] == step["node"]}
+    if max(visits) > 1 and not step.get("branch"):
+        name = f"{name} #{step['visit']}"
+    attempt = step.get("attempt", 1)
+    yield (
+        _glyph(str(step["status"])),
+        Text(name, "bold"),
+        Text(str(step.get("type", "")), "dim"),
+        Text(str(attempt) if attempt > 1 or _has_more(step, steps) else ""),
+        Text(show_span(_get_length(step, now))),
+        _note(instance, step, now),
+    )
+    if step is _find_last(steps, step["node"]):
+        for child in _list_children(instance, step["node"]):
+            yield _draw_child(child, instance, name, now)
 
 
 def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
@@ -135,9 +141,7 @@ def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, 
     return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
 
 
-def _draw_child(
-    child: Mapping[str, Any], parent: Mapping[str, Any], above: str, now: datetime
-) -> tuple[RenderableType, ...]:
+def _draw_child(child: Mapping[str, Any], parent: Mapping[str, Any], above: str, now: datetime) -> Row:
     """A run that a step has started: its id, by which it is shown itself, how it stands, and what is its own."""
     indent = " " * (len(above) - len(above.lstrip()) + 2)
     took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
@@ -148,8 +152,8 @@ def _draw_child(
         _glyph(_get_status(child)),
         Text(f"{indent}{child['id']}"),
         Text(str(child.get("definition")), "dim"),
-        "",
-        show_span(took),
+        Text(),
+        Text(show_span(took)),
         Text.assemble(f"{compact(own)}  " if own else "", state, f"  {failure.get('message') or ''}"),
     )
 
@@ -274,12 +278,3 @@ def _read(moment: Any) -> datetime | None:
 def _glyph(status: str) -> Text:
     glyph, style = GLYPHS.get(status, ("●", ""))
     return Text(glyph, style)
-
-
-def _get_grid(*names: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    table.add_column("")
-    for name in names[:-1]:
-        table.add_column(name, no_wrap=True)
-    table.add_column(names[-1], overflow="fold")
-    return table
