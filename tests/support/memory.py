@@ -235,7 +235,6 @@ class Memory:
 
         What they are to other runs comes last, as `reaching.write` has it.
         """
-        batch = [*batch, *(changes.fork for changes in batch if changes.fork is not None)]
         moved = [changes for changes in batch if self._apply_own(changes, fault)]
         for changes in moved:
             over = {wait.id for wait in changes.waits if wait.status in (WaitStatus.FIRED, WaitStatus.CANCELLED)}
