@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from korak.core.changes import Changes, spread
 from korak.core.decide import decide
-from korak.core.facts import CancelAsked, Delivered, Fact, PauseAsked, ResumeAsked, RetryAsked, RewindAsked, Started
+from korak.core.facts import (
+    CancelAsked,
+    Delivered,
+    Fact,
+    ForkAsked,
+    PauseAsked,
+    ResumeAsked,
+    RetryAsked,
+    RewindAsked,
+    Started,
+)
 from korak.core.opening import Opening, open_instance
 from korak.core.rows import Delivery
 from korak.errors import Conflict, TransientError
@@ -112,7 +122,7 @@ class Client:
             self._tell(self.random.choice(failed), RetryAsked())
 
     def rewind(self) -> None:
-        """Send a run back to some node, be it a place or not, unless it has been sent back often enough."""
+        """Send a run back to some node, be it a place or not, unless it has been sent back often enough; or fork it."""
         family = self._choose()
         if family is None or (family.instance.is_ended and self.world.count_open() >= self.world.crowd):
             return
@@ -120,7 +130,11 @@ class Client:
         if isinstance(rewound, dict) and rewound["count"] == REWINDS:
             return
         nodes = self.world.store.memory.plans[family.instance.version_id].nodes
-        self._tell(family, RewindAsked(self.random.choice(["start", *nodes])))
+        to = self.random.choice(["start", *nodes])
+        if self.random.random() < 0.3 and self.world.count_open() < self.world.crowd:
+            self._tell(family, ForkAsked(self.world.nesting.make_ulid(), self.random.choice([None, to])))
+        else:
+            self._tell(family, RewindAsked(to))
 
     def resume(self) -> None:
         """Let every paused run go on."""

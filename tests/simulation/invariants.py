@@ -31,7 +31,7 @@ from korak.model import (
     WaitStatus,
 )
 from tests.simulation.containing import check_containers, check_kin, check_pause
-from tests.simulation.undoing import check_undoing, check_view
+from tests.simulation.undoing import check_undoing, check_view, list_copied
 from tests.support.memory import Family, Memory, read_past
 from tests.support.rooms import Place
 
@@ -187,13 +187,21 @@ def _is_driven(family: Family, step: StepRun) -> bool:
 
 
 def _check_attempts(family: Family) -> None:
-    """Attempts of a visit follow one another under one key; visits count from one; a visit is one step of the count."""
+    """Attempts of a visit follow one another under one key; visits count from one; a visit is one step of the count.
+
+    Of what a fork has from where it came, and what was rewound there, it counts the visits alone.
+    """
+    copied = list_copied(family)
+    before: Counter[str] = Counter()
+    for step_id in copied:
+        step = family.steps[step_id]
+        before[step.node_id] = max(before[step.node_id], step.visit)
     visits: dict[tuple[str, int], list[StepRun]] = {}
     for step in family.steps.values():
-        if step.role is StepRole.STEP:
+        if step.role is StepRole.STEP and step.id not in copied:
             visits.setdefault((step.node_id, step.visit), []).append(step)
     outermost = [attempts for attempts in visits.values() if attempts[0].scope_id is None]
-    assert len(outermost) == family.instance.steps_count
+    assert len(outermost) + before.total() == family.instance.steps_count
     for attempts in visits.values():
         assert sorted(step.attempt for step in attempts) == list(range(1, len(attempts) + 1))
         assert len({(step.idempotency_key, step.execution_id) for step in attempts}) == 1
@@ -201,7 +209,7 @@ def _check_attempts(family: Family) -> None:
     newest: Counter[str] = Counter()
     for node, visit in visits:
         newest[node] = max(newest[node], visit)
-    assert sum(newest.values()) == len(visits)
+    assert sum(newest.values()) == len(visits) + sum(before[node] for node in newest)
     _check_times(family)
     tokens = [step.claim_token for step in family.live if step.status is StepStatus.RUNNING]
     assert len(set(tokens)) == len(tokens)
@@ -211,6 +219,7 @@ def _check_state(memory: Memory, family: Family) -> None:
     """1: every output entered the state once, in the order of history."""
     nodes = memory.plans[family.instance.version_id].nodes
     states: dict[int | None, JsonObject] = {None: {}}
+    copied = list_copied(family)
     transitions_made = 0
     stood: dict[int, tuple[JsonObject, int]] = {}
     for event in family.events:
@@ -220,7 +229,8 @@ def _check_state(memory: Memory, family: Family) -> None:
             step = family.steps[event.step_run_id]
             node = nodes[step.node_id]
             transitions_made += node.type != "end" and step.scope_id is None
-            state = {**states.get(step.scope_id, {}), **_merge(family, step, states)}
+            merged = _merge(family, step, states) if step.id not in copied else (event.data or {}).get("wrote")
+            state = {**states.get(step.scope_id, {}), **cast("JsonObject", merged or {})}
             state = _enter(node, state, step.output or {})
             removed = cast("list[str]", (event.data or {}).get("removed") or [])
             states[step.scope_id] = {key: value for key, value in state.items() if key not in removed}

@@ -94,11 +94,16 @@ def check_end(memory: Memory) -> None:
         invariants.check_nothing_missed(memory, family)
         assert not list_cleaning(family), family.instance
         for wait in family.waits.values():
-            step = family.steps[wait.step_run_id]
-            is_over = wait.kind is WaitKind.CHILD and wait.status is WaitStatus.CANCELLED
-            if is_over and step.status is StepStatus.CANCELLED:
+            if wait.kind is WaitKind.CHILD and _was_cancelled(family, wait):
                 child = memory.find_ulid(wait.event_key or "")
                 assert child.instance.is_ended or _has_come_back(child), child.instance
+
+
+def _was_cancelled(family: Family, wait: Wait) -> bool:
+    """Whether the wait ended with its step, and not by its time limit, which doesn't end the child."""
+    mine = [other for other in family.waits.values() if other.step_run_id == wait.step_run_id]
+    is_over = any(other.status is WaitStatus.FIRED for other in mine)
+    return not is_over and family.steps[wait.step_run_id].status is StepStatus.CANCELLED
 
 
 def _has_come_back(family: Family, *others: EventType) -> bool:

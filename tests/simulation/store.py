@@ -100,7 +100,7 @@ class Transaction:
             raise TransientError(message="the connection was lost")
         try:
             moved = self._store.write(batch, self.held)
-            assert len(moved) == len(batch), "an instance moved under its lock"
+            assert all(changes.instance.id in moved for changes in batch), "an instance moved under its lock"
         finally:
             self.end()
 
@@ -169,7 +169,8 @@ class Store:
         """Apply changes, each if its instance stands where they were decided from; all of them, or none."""
         self.memory.begin()
         try:
-            moved = self.memory.apply_all(batch, self._maybe_fail)
+            forks = [changes.fork for changes in batch if changes.fork is not None]
+            moved = self.memory.apply_all([*batch, *forks], self._maybe_fail)
         except TransientError:
             self.memory.roll_back()
             raise

@@ -37,6 +37,8 @@ EVERYTHING = (
     "DeadlinePassed",
     "RetryAsked",
     "RewindAsked",
+    "ForkAsked",
+    "InstanceForked",
     "CancelAsked",
     "PauseAsked",
     "ResumeAsked",

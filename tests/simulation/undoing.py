@@ -30,6 +30,17 @@ def list_cleaning(family: Family) -> list[str]:
     return cast("list[str]", kept.get("children") or []) if isinstance(kept, dict) else []
 
 
+def list_copied(family: Family) -> set[int]:
+    """The attempts that a fork has from where it came: it doesn't undo them."""
+    begun = [
+        event.seq
+        for event in family.events
+        if event.type is EventType.INSTANCE_FORKED and "source" in (event.data or {})
+    ]
+    before = family.events[: begun[0] - 1] if begun else []
+    return {event.step_run_id for event in before if event.step_run_id is not None}
+
+
 def count_undone(family: Family) -> int:
     """How many compensations of an instance were run to an end."""
     return sum(
@@ -45,10 +56,13 @@ def check_view(changes: Changes, stands: Snapshot) -> None:
 
 def _check_kept(plan: Plan, family: Family) -> None:
     """Every completed visit of a node that can be undone has pushed one, at the number of its event."""
+    copied = list_copied(family)
     completed = [
         (event.seq, event.step_run_id)
         for event in family.events
-        if event.type is EventType.STEP_COMPLETED and plan.find(event.node_id or "", StepRole.COMPENSATE) is not None
+        if event.type is EventType.STEP_COMPLETED
+        and event.step_run_id not in copied
+        and plan.find(event.node_id or "", StepRole.COMPENSATE) is not None
     ]
     rows = family.compensations.values()
     assert sorted((row.seq, row.step_run_id) for row in rows) == completed
