@@ -139,6 +139,16 @@ def render(code: str, params: Mapping[str, Any] | None = None, *, default: str |
     if template is None:
         return default or code
     try:
-        return template.format_map(params or {})
+        return _word(template, params or {})
     except (KeyError, IndexError, ValueError):
         return default or template
+
+
+def _word(template: str, params: Mapping[str, Any]) -> str:
+    """The sentence. The whole is told without a pointer, and a detail that is a sentence ends once."""
+    if params.get("pointer") == "":
+        template = template.replace(" at {pointer}", "")
+    detail = params.get("detail")
+    if isinstance(detail, str) and detail.endswith(".") and template.endswith("{detail}."):
+        params = {**params, "detail": detail[:-1]}
+    return template.format_map(params)

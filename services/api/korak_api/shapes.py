@@ -116,7 +116,12 @@ _WAITING = _shape(
 )
 
 _FAILURE_OF_INSTANCE = _shape(
-    code=TEXT, message=TEXT, node=_or_null(TEXT), category=_or_null(_one_of(*FailureCategory)), non_retryable=FLAG
+    code=TEXT,
+    message=TEXT,
+    params=OBJECT,
+    node=_or_null(TEXT),
+    category=_or_null(_one_of(*FailureCategory)),
+    non_retryable=FLAG,
 )
 
 _COMPENSATION = {
@@ -191,7 +196,13 @@ _STEP = _shape(
     input=ANY,
     output=ANY,
     error=_or_null(
-        _shape(code=TEXT, message=TEXT, retryable=_or_null(FLAG), category=_or_null(_one_of(*FailureCategory)))
+        _shape(
+            code=TEXT,
+            message=TEXT,
+            params=OBJECT,
+            retryable=_or_null(FLAG),
+            category=_or_null(_one_of(*FailureCategory)),
+        )
     ),
     progress=ANY,
     heartbeat_at=_or_null(TIME),
@@ -249,6 +260,7 @@ _FAILURE = _shape(
     code=TEXT,
     type=_or_null(TEXT),
     message=TEXT,
+    params=OBJECT,
     trace=_or_null(TEXT),
     at=TIME,
 )

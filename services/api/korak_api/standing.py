@@ -12,7 +12,7 @@ from korak.model import InstanceStatus, JsonObject, Priority, StepRole, WaitKind
 from korak.store.branches import name_branches
 from korak.store.instances import PAUSED, View
 from korak.store.parking import Reason
-from korak_api.rendering import Shown, show_message, show_owner, show_time
+from korak_api.rendering import Shown, show_message, show_owner, show_params, show_time
 from korak_api.spending import show_budget
 from korak_api.undoing import may_cancel, may_retry, show_compensation
 
@@ -100,6 +100,7 @@ def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
         "message": show_message(
             instance.failure_code, instance.failure_message, instance.failure_params, sees_failures=sees_failures
         ),
+        "params": show_params(instance.failure_code, instance.failure_params, sees_failures=sees_failures),
         "node": instance.failed_node_id,
         "category": instance.failure_category,
         "non_retryable": view.is_final,

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from korak.chains.nesting import PLACE
+from korak.commands.arranging import MOST, Rest, arrange
+from korak.commands.fitting import Fitted, Row
 from korak.commands.values import compact, draw_result
 from korak.model import InstanceStatus, StepRole, StepStatus
 
@@ -36,8 +37,7 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
         parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
         if hooks:
             parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
-    waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
-    tail = [*waits, *_list_ends(instance)]
+    tail = [*_draw_waits(instance, now), *_list_ends(instance)]
     if tail:
         parts += [Text(), *(Padding(line, (0, 0, 0, 2)) for line in tail)]
     return Group(*parts)
@@ -47,19 +47,8 @@ def draw_list(instances: Sequence[Mapping[str, Any]], *, now: datetime) -> Rende
     """A line an instance."""
     if not instances:
         return Text("There are no instances.", "dim")
-    table = _get_grid("instance", "definition", "status", "age", "at")
-    for instance in instances:
-        at = ", ".join(map(str, instance.get("nodes") or ()))
-        note = (instance.get("failure") or {}).get("code") or at
-        table.add_row(
-            _glyph(_get_status(instance)),
-            Text(str(instance["id"])),
-            Text(f"{instance.get('definition')} v{instance.get('version')}"),
-            Text(_get_status(instance)),
-            show_span(_since(instance.get("created_at"), now)),
-            Text(str(note), "red" if instance.get("failure") else "dim"),
-        )
-    return table
+    rows = [_list_cells(instance, now) for instance in instances]
+    return Fitted(("instance", "definition", "status", "age", "at"), rows, spare="status")
 
 
 def show_span(span: timedelta | None) -> str:
@@ -79,6 +68,19 @@ def show_span(span: timedelta | None) -> str:
         if count:
             parts.append(f"{count:.0f} {unit}")
     return " ".join(parts[:2])
+
+
+def _list_cells(instance: Mapping[str, Any], now: datetime) -> Row:
+    at = ", ".join(map(str, instance.get("nodes") or ()))
+    note = (instance.get("failure") or {}).get("code") or at
+    return (
+        _glyph(_get_status(instance)),
+        Text(str(instance["id"])),
+        Text(f"{instance.get('definition')} v{instance.get('version')}"),
+        Text(_get_status(instance)),
+        Text(show_span(_since(instance.get("created_at"), now))),
+        Text(str(note), "red" if instance.get("failure") else "dim"),
+    )
 
 
 def _show_run(instance: Mapping[str, Any]) -> str:
@@ -103,41 +105,61 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
 
 
 def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], now: datetime) -> RenderableType:
-    table = _get_grid("node", "type", "attempt", "took", "")
+    lines = arrange(steps)
+    last = {step["node"]: step for step in lines if not isinstance(step, Rest)}
+    repeated = {_get_visit(step) for step in steps if step.get("attempt", 1) > 1}
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
-    for step in steps:
+    rows: list[Row] = []
+    for step in lines:
+        if isinstance(step, Rest):
+            rows.append(_draw_rest(step))
+            continue
         name = _indent(_get_name(step), step.get("branch"))
         if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
-        status = str(step["status"])
-        attempt = step.get("attempt", 1)
-        table.add_row(
-            _glyph(status),
-            Text(name, "bold"),
-            Text(str(step.get("type", "")), "dim"),
-            str(attempt) if attempt > 1 or _has_more(step, steps) else "",
-            show_span(_get_length(step, now)),
-            _note(instance, step, now),
-        )
-        if step is _find_last(steps, step["node"]):
-            for child in _list_children(instance, step["node"]):
-                table.add_row(*_draw_child(child, instance, name, now))
-    return table
+        attempt = str(step.get("attempt", 1)) if _get_visit(step) in repeated else ""
+        rows.append(_draw_step(instance, step, name, attempt, now))
+        if step is last[step["node"]]:
+            rows += _draw_children(instance, step["node"], name, now)
+    return Fitted(("node", "type", "attempt", "took", ""), rows, spare="type")
 
 
-def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
-    """The attempt below which what a node has started is drawn."""
-    return [step for step in steps if step["node"] == node][-1]
+def _draw_step(instance: Mapping[str, Any], step: Mapping[str, Any], name: str, attempt: str, now: datetime) -> Row:
+    return (
+        _glyph(str(step["status"])),
+        Text(name, "bold"),
+        Text(str(step.get("type", "")), "dim"),
+        Text(attempt),
+        Text(show_span(_get_length(step, now))),
+        _note(instance, step, now),
+    )
 
 
-def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
+def _get_visit(step: Mapping[str, Any]) -> tuple[str, str, Any]:
+    """What the attempts of one visit share."""
+    return step["node"], _get_role(step), step.get("visit")
+
+
+def _draw_rest(rest: Rest) -> Row:
+    """The bodies of a container that are only counted."""
+    count = Text(f"{'  ' * rest.depth}{sum(rest.counts.values()):,} more", "dim")
+    told = ", ".join(f"{count:,} {status}" for status, count in rest.counts.items())
+    return Text(), count, Text(), Text(), Text(), Text(told, "dim")
+
+
+def _draw_children(instance: Mapping[str, Any], node: str, above: str, now: datetime) -> Iterator[Row]:
+    """The runs that a step has started, below its newest attempt."""
     children = instance.get("children") or ()
-    return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    own = [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    for child in own:
+        yield _draw_child(child, instance, above, now)
+    if own and instance.get("has_more_children"):
+        indent = " " * (len(above) - len(above.lstrip()) + 2)
+        told = Text(f"korak list --parent {instance['id']}", "dim")
+        yield Text(), Text(f"{indent}and more", "dim"), Text(), Text(), Text(), told
 
 
-def _draw_child(
-    child: Mapping[str, Any], parent: Mapping[str, Any], above: str, now: datetime
-) -> tuple[RenderableType, ...]:
+def _draw_child(child: Mapping[str, Any], parent: Mapping[str, Any], above: str, now: datetime) -> Row:
     """A run that a step has started: its id, by which it is shown itself, how it stands, and what is its own."""
     indent = " " * (len(above) - len(above.lstrip()) + 2)
     took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
@@ -148,8 +170,8 @@ def _draw_child(
         _glyph(_get_status(child)),
         Text(f"{indent}{child['id']}"),
         Text(str(child.get("definition")), "dim"),
-        "",
-        show_span(took),
+        Text(),
+        Text(show_span(took)),
         Text.assemble(f"{compact(own)}  " if own else "", state, f"  {failure.get('message') or ''}"),
     )
 
@@ -224,6 +246,15 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, A
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 
+def _draw_waits(instance: Mapping[str, Any], now: datetime) -> Iterator[Text]:
+    """What an instance waits for; what many items wait for isn't told for each."""
+    lines = list(_list_waits(instance, now))
+    for line in lines[:MOST]:
+        yield Text.assemble(("waits ", "yellow"), line)
+    if len(lines) > MOST:
+        yield Text(f"and waits {len(lines) - MOST:,} times more", "dim")
+
+
 def _list_ends(instance: Mapping[str, Any]) -> Iterator[RenderableType]:
     failure = instance.get("failure")
     if failure:
@@ -241,15 +272,6 @@ def _list_ends(instance: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 def _get_status(instance: Mapping[str, Any]) -> str:
     return str(instance.get("status"))
-
-
-def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
-    return any(
-        (other["node"], _get_role(other)) == (step["node"], _get_role(step))
-        and other.get("visit") == step.get("visit")
-        and other.get("attempt", 1) > 1
-        for other in steps
-    )
 
 
 def _get_length(step: Mapping[str, Any], now: datetime) -> timedelta | None:
@@ -274,12 +296,3 @@ def _read(moment: Any) -> datetime | None:
 def _glyph(status: str) -> Text:
     glyph, style = GLYPHS.get(status, ("●", ""))
     return Text(glyph, style)
-
-
-def _get_grid(*names: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    table.add_column("")
-    for name in names[:-1]:
-        table.add_column(name, no_wrap=True)
-    table.add_column(names[-1], overflow="fold")
-    return table

@@ -17,6 +17,7 @@ from korak.core import (
     recording,
     retries,
     rewinding,
+    starting,
     telling,
     undoing,
     walking,
@@ -45,7 +46,6 @@ from korak.core.facts import (
     Started,
 )
 from korak.core.snapshot import Snapshot
-from korak.model import StepStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -65,8 +65,8 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     draft = Draft(snapshot, now)
     if not isinstance(facts[0], Broken):
         delivering.obey(draft)
-    told = [_answer_next(draft, fact) for fact in facts]
-    answers = [([grant for grant in claimed if _still_runs(grant)], dropped) for claimed, dropped in told]
+    answers = [_answer_next(draft, fact) for fact in facts]
+    starting.drop_cancelled(draft, [granted for granted, _ in answers])
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
@@ -89,11 +89,6 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     if draft.instance.depth:
         telling.answer(draft, is_busy=undoing.is_busy(draft))
     return draft.claimed, draft.dropped
-
-
-def _still_runs(grant: Grant) -> bool:
-    """Whether nothing later in the decision has cancelled what was made running: then nobody runs it."""
-    return grant.step.status is StepStatus.RUNNING
 
 
 def _answer(draft: Draft, fact: Fact) -> None:

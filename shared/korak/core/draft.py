@@ -100,7 +100,7 @@ class Draft(Waits):
 
     def settle_cancelled(self, step: StepRun) -> StepRun:
         """A cancelled attempt whose holder has been heard: its claim is over, so that it is heard once."""
-        twin = self._edited.setdefault(step.id, copy(step))
+        twin = step if step.id < 0 else self._edited.setdefault(step.id, copy(step))
         self.cancelled[step.id] = twin
         twin.release_claim()
         return twin

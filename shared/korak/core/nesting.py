@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from korak.core import commanding, containers, failing, telling, waiting, walking
+from korak.core import commanding, containers, failing, telling, undoing, waiting, walking
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import Raised, Spawn
@@ -83,6 +83,7 @@ def _open(draft: Draft, step: StepRun, place: int, opening: Opening) -> Changes:
     child = Draft(open_instance(opening, draft.policy, draft.now), draft.now)
     walking.set_out(child)
     containers.proceed(child)
+    undoing.proceed(child)
     commanding.settle_status(child)
     if child.instance.is_ended:
         telling.tell_end(child)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from korak.core.arriving import OPEN, Arrival
 from korak.core.counters import DONE, REDUCING, Counters
@@ -15,13 +15,18 @@ from korak.graphs.document import REDUCED
 from korak.graphs.hygiene import size
 from korak.model import (
     InstanceStatus,
+    Priority,
     ScopeStatus,
     StepRole,
     WaitKind,
 )
 
-ELSEWHERE = (WaitKind.CHILD, WaitKind.WORKFLOWS, WaitKind.TASK)
-"""Waits on what isn't in the document: while one is open the run can't go on here."""
+ABSENT: Final[Mapping[WaitKind, str]] = {
+    WaitKind.CHILD: "it waits for a run that it has started, which isn't in the document",
+    WaitKind.WORKFLOWS: "it waits for other runs, which aren't in the document",
+    WaitKind.TASK: "it waits for a task, which isn't in the document",
+}
+"""Waits on what can't be in a document: while one is open the run can't go on here."""
 
 COUNTS = (
     "total",
@@ -49,6 +54,8 @@ def check(contents: Contents, arrival: Arrival) -> None:
         raise refuse(("instance", "closed_reason"), "it doesn't fit the status")
     if instance.status is InstanceStatus.FAILED and instance.failure_code is None:
         raise refuse(("instance", "failure_code"), "it is missing")
+    if instance.priority not in set(Priority):
+        raise refuse(("instance", "priority"), f"it is none of {', '.join(str(each.value) for each in Priority)}")
     limit = arrival.policy.get_limit("max_state_bytes", arrival.version.plan.settings.limits)
     if size(instance.state) > limit:
         raise refuse(("instance", "state"), f"it is over {limit} bytes")
@@ -107,13 +114,18 @@ def _check_tokens(contents: Contents) -> None:
 
 def _check_waits(contents: Contents) -> None:
     live = {step.id for step in contents.steps if is_live(step)}
+    known: set[tuple[int, WaitKind, str | None]] = set()
     for number, wait in enumerate(contents.waits):
         if wait.status not in OPEN:
             continue
         if wait.step_run_id not in live:
             raise refuse(("waits", number, "status"), "its step has ended")
-        if wait.kind in ELSEWHERE:
-            raise refuse(("waits", number, "kind"), f"what a {wait.kind} waits for isn't in the document")
+        if wait.kind in ABSENT:
+            raise refuse(("waits", number, "kind"), ABSENT[wait.kind])
+        name = wait.step_run_id, wait.kind, wait.event_key
+        if name in known:
+            raise refuse(("waits", number), "its step waits for the same already")
+        known.add(name)
 
 
 def is_live(step: StepRun) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import asyncpg
 from sqlalchemy import BigInteger, String, Table, select
@@ -95,6 +95,15 @@ async def _load(connection: Connection, instance: Instance) -> Contents:
     )
 
 
+REFUSED: Final[Mapping[str, str]] = {
+    "22001": "a text is too long",
+    "22003": "a number is too large",
+    "23502": "something is missing",
+    "23505": "something that may be there once stands in it twice",
+}
+"""What the database's refusals mean, by SQLSTATE: its own words tell of tables, and may hold values."""
+
+
 async def write(database: Database, changes: Changes, ids: Ids, stamper: Stamper) -> None:
     """Write an imported instance whole. Raises Invalid("invalid_export") where the database refuses a row of it."""
     batch: Sequence[Changes] = [changes]
@@ -109,6 +118,6 @@ async def write(database: Database, changes: Changes, ids: Ids, stamper: Stamper
     except Exception as error:
         if not is_data_fault(error):
             raise
-        detail = str(error).split("\n", maxsplit=1)[0]
+        detail = REFUSED.get(str(getattr(error, "sqlstate", None))[:5], "a value doesn't fit where it stands")
         issue = Issue("invalid_export", "", {"detail": detail})
         raise Invalid("invalid_export", issues=[issue], detail=detail) from error

@@ -275,6 +275,9 @@ async def test_an_import_may_be_rewound_and_exported_again(api: Api, flows: Flow
         (("events", 1, "seq"), 7, "/events/1/seq"),
         (("events", 1, "type"), "Nothing", "/events/1/type"),
         (("steps", 0, "outcome"), "x" * 200, ""),
+        (("steps", 0, "visit"), 1 << 40, "/steps/0/visit"),
+        (("steps", 0, "attempt"), -1, "/steps/0/attempt"),
+        (("instance", "priority"), 9, "/instance/priority"),
     ],
 )
 async def test_what_is_wrong_is_told_with_its_place_and_stores_nothing(
@@ -292,6 +295,23 @@ async def test_what_is_wrong_is_told_with_its_place_and_stores_nothing(
     for table in ("workflow_instances", "workflow_waits"):
         assert len(await api.fetch(f"select 1 from {table}")) == 1
     assert len(await api.fetch("select 1 from workflow_step_runs")) == 2
+
+
+async def test_a_step_waits_once_for_one_thing(api: Api, flows: Flows) -> None:
+    """A wait that stood there twice would stay when the other one has come."""
+    ulid = await begin(api, flows)
+    document = await export(api, ulid)
+    document["waits"].append(dict(document["waits"][0]))
+    refused = (await api.post("/v1/instances/import", document)).json()
+    assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_export", "/waits/1")
+
+
+async def test_what_the_database_refuses_is_told_without_its_words(api: Api, flows: Flows) -> None:
+    ulid = await begin(api, flows)
+    document = await export(api, ulid)
+    document["steps"][0]["outcome"] = "x" * 200
+    refused = (await api.post("/v1/instances/import", document)).json()
+    assert refused["errors"][0]["params"] == {"detail": "a text is too long"}
 
 
 async def test_the_version_must_be_there_by_its_checksum(api: Api, flows: Flows) -> None:

@@ -18,8 +18,8 @@ def at(seconds: float) -> str:
     return (NOW + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def draw(rendered: RenderableType) -> list[str]:
-    console = Console(file=StringIO(), width=140)
+def draw(rendered: RenderableType, width: int = 140) -> list[str]:
+    console = Console(file=StringIO(), width=width)
     console.print(rendered)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -176,6 +176,17 @@ def test_an_output_takes_one_line_however_narrow_it_is() -> None:
     lines = draw(draw_instance(make_instance(), [make_step("n" * 60, "completed", output={"a": "x" * 90})], now=NOW))
     assert len(lines) == 5
     assert lines[4].endswith("…")
+
+
+def test_on_a_narrow_screen_the_type_makes_room_for_what_happened() -> None:
+    error = {"code": "busy", "message": "Try later."}
+    steps = [make_step("wait_for_agent_group", "failed", type="t" * 26, error=error, started_at=at(-1))]
+    narrow = draw(draw_instance(make_instance(), steps, now=NOW), 80)
+    assert narrow[4].split() == ["✗", "wait_for_agent_group", "1.0", "s", "busy", "Try", "later."]
+    assert "t" * 26 in draw(draw_instance(make_instance(), steps, now=NOW), 100)[4]
+    listed = draw(draw_list([make_instance(id="0" * 26, definition="d" * 24, nodes=["sign", "n" * 20])], now=NOW), 80)
+    assert listed[1].split()[:3] == ["▶", "0" * 26, "d" * 24]
+    assert "sign," in listed[1]
 
 
 def test_what_a_user_wrote_is_no_markup() -> None:

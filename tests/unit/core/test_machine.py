@@ -30,7 +30,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     @initialize(random=st.randoms(use_true_random=False), order=st.integers(0, 2))
     def begin(self, random: Random, order: int) -> None:
-        document = Author(random, depth=2).write()
+        document = Author(random, depth=3).write()
         document.pop("settings", None)
         self.run = Run(plan_of(document), given={"order": order}, policy=POLICY)
         self.model = Naive(document, order, self.run.now)
@@ -162,7 +162,7 @@ class CoreMachine(RuleBasedStateMachine):
     @invariant()
     def both_stand_alike(self) -> None:
         instance, model = self.run.instance, self.model
-        check_family(self.run.memory, self.run.family)
+        check_family(self.run.memory, self.run.family, self.run.last)
         assert instance.steps_count == model.steps
         assert (instance.ended_at is not None) == model.is_ended
         assert instance.failure_code == (model.code or None)
