@@ -17,7 +17,7 @@ class Shelf(Generic[D]):
     def __init__(self) -> None:
         self._deliveries: deque[D] = deque()
         self._changed = asyncio.Event()
-        self.is_stopped = False
+        self.is_stopped: bool = False
 
     def put(self, delivery: D) -> None:
         """One more."""
