@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from korak.codes import render
+import re
+
+from korak.codes import MESSAGES, render
+from tests.unit.test_house import ROOT, SOURCES, list_files
+
+HANDLERS = {"owner_mismatch", "subject_missing"}
+"""Codes that only handlers raise."""
 
 
 def test_the_whole_has_no_pointer() -> None:
@@ -22,3 +28,9 @@ def test_a_sentence_in_a_sentence_ends_once() -> None:
 def test_what_lacks_its_params_is_told_as_it_stands() -> None:
     assert render("missing_value") == "Nothing stands at {path}."
     assert render("acme.own", {"a": 1}) == "acme.own"
+
+
+def test_every_code_is_said_somewhere() -> None:
+    paths = (path for suffix in (".py", ".sql") for path in list_files(*SOURCES, suffix=suffix))
+    text = "\n".join(path.read_text() for path in paths if path != ROOT / "shared/korak/codes.py")
+    assert MESSAGES.keys() - set(re.findall(r"""["'](\w+)["']""", text)) == HANDLERS
