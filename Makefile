@@ -22,8 +22,11 @@ setup: $(STAMP) ## Make .venv and install what the lock names (done only when th
 # What the shop's workflow needs: examples/shop/README.md says what each is.
 SHOP := KORAK_WEBHOOK__ALLOW=127.0.0.1:8090 KORAK_SECRETS__ENVIRONMENT=SHOP_ SHOP_PAYMENT_KEY=test-key PYTHONPATH=examples
 
+# Modules with chains, beside the shop's graph.
+CHAINS := pipeline.report,agents.research,agents.review,agents.publication
+
 run: $(STAMP) ## Run Korak with the examples on this machine; needs nothing but Python
-	$(SHOP) $(BIN)/korak dev --publish examples --steps shop.steps --with shop.provider --chains pipeline.report $(ARGS)
+	$(SHOP) $(BIN)/korak dev --publish examples --steps shop.steps --with shop.provider --chains $(CHAINS) $(ARGS)
 
 test: $(STAMP) ## Run all tests, on the servers that are there or on an embedded Postgres
 	$(BIN)/python -m pytest $(ARGS)

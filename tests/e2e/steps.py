@@ -199,6 +199,12 @@ async def returns(ctx: StepContext, what: str) -> Any:
     return cast("Awaitable[Any]", given[what])
 
 
+@step("e2e.jumps", retry=Retry(1))
+async def jumps(ctx: StepContext, to: Any) -> dict[str, Any]:
+    """Name whatever it is told as the next step"""
+    return {"_next_step": to, "seen": True}
+
+
 @step("e2e.raises", retry=Retry(1))
 async def raises(ctx: StepContext, what: str) -> None:
     """Raise what no handler should"""

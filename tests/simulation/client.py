@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.core.decide import decide
-from korak.core.facts import CancelAsked, Delivered, Fact, PauseAsked, ResumeAsked, RetryAsked, RewindAsked, Started
-from korak.core.opening import Opening, Owner, Version, open_instance
+from korak.core.facts import (
+    CancelAsked,
+    Delivered,
+    Fact,
+    ForkAsked,
+    PauseAsked,
+    ResumeAsked,
+    RetryAsked,
+    RewindAsked,
+    Started,
+)
+from korak.core.opening import Opening, open_instance
 from korak.core.rows import Delivery
 from korak.errors import Conflict, TransientError
 from korak.model import DeliveryKind, InstanceStatus
+from tests.simulation.definitions import OWNER
 from tests.simulation.graphs import EVENTS, ORDERS, SIGNALS
 from tests.simulation.store import Ask
 from tests.support.memory import Emit, Family
@@ -57,13 +68,8 @@ class Client:
         if self.world.count_open() >= self.world.crowd:
             return
         self._count += 1
-        version = self.random.choice(list(self.world.store.memory.plans))
-        opening = Opening(
-            f"01J{self._count:023}",
-            Version(1, version, "0" * 64, self.world.store.memory.plans[version]),
-            Owner("team:1", "team", "1"),
-            {"order": self._count % ORDERS},
-        )
+        version = self.random.choice(list(self.world.definitions.newest.values()))
+        opening = Opening(self.world.nesting.make_ulid(), version, OWNER, {"order": self._count % ORDERS})
         now = self.world.now
         changes = decide(open_instance(opening, self.world.store.memory.policy, now), Started(), now)
         self.world.store.prepare([changes], self.ids)
@@ -98,7 +104,7 @@ class Client:
         family = self._choose()
         if family is None:
             return
-        fact, kind = self.random.choice(COMMANDS if self.random.random() < 0.4 else COMMANDS[1:])
+        fact, kind = self.random.choice(COMMANDS)
         if family.instance.id not in self.world.store.locks and self.random.random() < 0.6:
             self._tell(family, fact)
             return
@@ -116,7 +122,7 @@ class Client:
             self._tell(self.random.choice(failed), RetryAsked())
 
     def rewind(self) -> None:
-        """Send a run back to some node, be it a place or not, unless it has been sent back often enough."""
+        """Send a run back to some node, be it a place or not, unless it has been sent back often enough; or fork it."""
         family = self._choose()
         if family is None or (family.instance.is_ended and self.world.count_open() >= self.world.crowd):
             return
@@ -124,7 +130,11 @@ class Client:
         if isinstance(rewound, dict) and rewound["count"] == REWINDS:
             return
         nodes = self.world.store.memory.plans[family.instance.version_id].nodes
-        self._tell(family, RewindAsked(self.random.choice(["start", *nodes])))
+        to = self.random.choice(["start", *nodes])
+        if self.random.random() < 0.3 and self.world.count_open() < self.world.crowd:
+            self._tell(family, ForkAsked(self.world.nesting.make_ulid(), self.random.choice([None, to])))
+        else:
+            self._tell(family, RewindAsked(to))
 
     def resume(self) -> None:
         """Let every paused run go on."""
@@ -132,6 +142,13 @@ class Client:
             is_paused = family.instance.paused_at is not None and not family.instance.is_ended
             if is_paused and family.instance.id not in self.world.store.locks:
                 self._tell(family, ResumeAsked())
+
+    def pause(self) -> None:
+        """Hold every run that no other one has started."""
+        for family in list(self.world.store.memory.families.values()):
+            is_open = not family.instance.is_ended and family.instance.id not in self.world.store.locks
+            if is_open and family.parent_id is None:
+                self._tell(family, PauseAsked())
 
     def _tell(self, family: Family, fact: Fact) -> None:
         transaction = self.world.store.begin([Ask(family.instance.id, fact)])
@@ -147,12 +164,15 @@ class Client:
         self.world.nudge(batch, self.world.now)
 
     def _stamp(self, batch: list[Changes]) -> None:
-        for changes in batch:
+        for changes in spread(batch):
             for step in changes.ready:
                 step.sent_at = step.ready_at
 
     def _choose(self) -> Family | None:
+        """Any run, one that is open rather than one that isn't."""
         families = list(self.world.store.memory.families.values())
+        if self.random.random() < 0.8:
+            families = [family for family in families if not family.instance.is_ended] or families
         return self.random.choice(families) if families else None
 
     def _make_row(self, family: Family, kind: DeliveryKind, source: str) -> Delivery:

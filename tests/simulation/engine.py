@@ -8,13 +8,15 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised
 from korak.core.snapshot import Claimant
 from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.model import StepRole
 from korak.steps.results import Complete
+from korak_engine.sights import Sights
+from tests.simulation.nesting import Asked
 from tests.simulation.store import Ask, EngineRow, Transaction
 from tests.simulation.work import IN_A_ROW, LEASE, SLOTS, Job, Nudge, Result, Work
 from tests.support import handlers
@@ -43,6 +45,7 @@ class Engine:
         self.row = self.world.store.register(self.now, LEASE)
         self.renew_at = self.now + LEASE / 3
         self.held: dict[int, Work] = {}
+        self.sights = Sights()
         self.nudges: deque[Nudge] = deque()
         self.results: deque[Result] = deque()
         self.jobs: list[Job[None]] = []
@@ -62,7 +65,7 @@ class Engine:
         """The engine as one who claims, with a new token."""
         self._tokens += 1
         token = f"{self.name}.{self.row.id}.{self._tokens}"
-        return Claimant(self.row.id, token, frozenset({"default"}), self._has)
+        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.world.holds)
 
     def _has(self, key: str, version: int) -> bool:
         return self.types is None or key in self.types
@@ -88,7 +91,7 @@ class Engine:
             verbs += [self._claim] * 2
         if self.results:
             verbs += [self._record] * 2
-        if len(self.held) > len(self.results):
+        if any(not work.is_reported for work in self.held.values()):
             verbs += [self._handle] * 4
         self.random.choice(verbs)()
 
@@ -112,7 +115,7 @@ class Engine:
 
     def _handle(self) -> None:
         """Let a handler end, or do the effect that it does once."""
-        waiting = [work for work in self.held.values() if not any(result.work is work for result in self.results)]
+        waiting = [work for work in self.held.values() if not work.is_reported]
         if not waiting:
             return
         work = self.random.choice(waiting)
@@ -126,13 +129,15 @@ class Engine:
             return
         claimant = self.claimant() if work.in_a_row < IN_A_ROW and self.random.random() < 0.9 else None
         fact = Finished(work.step.id, work.step.claim_token or "", self._get_result(work), claimant)
+        work.is_reported = True
         self.results.append(Result(work, fact))
 
     def _get_result(self, work: Work) -> HandlerResult:
         if self.world.has_faults and self.random.random() < 0.06:
             after = self.now + timedelta(seconds=200) if self.random.random() < 0.3 else None
             return Raised("exception", is_retryable=self.random.random() < 0.9, after=after)
-        result: HandlerResult = handlers.run(work.grant)
+        asked = handlers.run(work.grant, is_raw=True)
+        result: HandlerResult = self.world.nesting.settle(work.step, asked) if isinstance(asked, Asked) else asked
         if isinstance(result, Complete) and work.step.role is StepRole.STEP:
             key = f"{work.step.idempotency_key}:{work.step.role}"
             if not self.world.store.perform(key, work.step.id, work.step.claim_token or ""):
@@ -155,19 +160,18 @@ class Engine:
             tries += 1
 
     def _try_to_claim(self, batch: list[Nudge]) -> Job[list[Nudge]]:
-        first: dict[int, Nudge] = {}
-        left: list[Nudge] = []
+        """The claims of one instance are answered in one go."""
+        chosen: list[Nudge] = []
         for nudge in batch:
             family = self.world.store.memory.find(nudge.step_id)
-            if family is None or nudge.step_id in self.held:
-                continue
-            nudge.instance_id = family.instance.id
-            nudge.fact = nudge.fact or Claimed(nudge.step_id, self.claimant())
-            if first.setdefault(nudge.instance_id, nudge) is not nudge:
-                left.append(nudge)
-        chosen = list(first.values())
+            if family is not None and nudge.step_id not in self.held:
+                nudge.instance_id = family.instance.id
+                nudge.fact = nudge.fact or Claimed(nudge.step_id, self.claimant())
+                chosen.append(nudge)
         asks = [Ask(nudge.instance_id, nudge.fact) for nudge in chosen if nudge.fact]
         answers = yield from self._transact(asks)
+        left: list[Nudge] = []
+        self.world.count("claimed together", sum(answer is not None and answer.is_echo for answer in answers))
         for nudge, answer in zip(chosen, answers, strict=True):
             if answer is None:
                 left.append(nudge)
@@ -181,7 +185,15 @@ class Engine:
             claimed = grant_again(changes.after, token)
             self.world.count("adopted", len(claimed))
         for grant in claimed:
+            self._let_go(grant.step.id)
             self.held[grant.step.id] = Work(grant, changes.after, in_a_row)
+            self.sights.hold(changes.after)
+        self.sights.see(changes.after)
+
+    def _let_go(self, step_id: int) -> None:
+        work = self.held.pop(step_id, None)
+        if work is not None:
+            self.sights.drop(work.step.instance_id)
 
     def _transact(self, asks: Sequence[Ask]) -> Job[list[Changes | None]]:
         transaction = self.world.store.begin(asks)
@@ -203,9 +215,14 @@ class Engine:
     # records
 
     def _record(self) -> None:
+        """Record some results, perhaps all that there are of one instance."""
         if self.results:
-            count = self.random.randint(1, min(4, len(self.results)))
-            self.jobs.append(self._record_batch([self.results.popleft() for _ in range(count)]))
+            batch = list(self.results)[: self.random.randint(1, 4)]
+            if self.random.random() < 0.5:
+                instance_id = batch[0].work.step.instance_id
+                batch = [result for result in self.results if result.work.step.instance_id == instance_id]
+            self.results = deque(result for result in self.results if result not in batch)
+            self.jobs.append(self._record_batch(batch))
 
     def _record_batch(self, batch: list[Result]) -> Job[None]:
         while batch:
@@ -215,45 +232,59 @@ class Engine:
                 yield
 
     def _try_to_record(self, batch: list[Result]) -> Job[list[Result]]:
-        quick: dict[int, tuple[Result, Changes]] = {}
-        for result in batch:
-            changes = self.world.store.decide(result.work.snapshot, result.fact, self.now)
-            if changes.dropped is None and not changes.demands:
-                quick.setdefault(changes.instance.id, (result, changes))
-        decided = [changes for _, changes in quick.values()]
+        quick = self._decide_first(batch)
+        decided = [changes for _, changes in quick if not changes.is_echo]
         self._stamp(decided)
         moved = self.world.store.write_unlocked(decided)
-        written = [(result, changes) for result, changes in quick.values() if changes.instance.id in moved]
+        written = [
+            (result, changes) for result, changes in quick if changes.instance.id in moved and changes.dropped is None
+        ]
         self._dispatch([changes for _, changes in written])
         for result, changes in written:
             self._settle(result, changes)
             self.world.count("recorded at once")
+        self.world.count("recorded together", sum(changes.is_echo for _, changes in written))
         rest = [result for result in batch if all(result is not done for done, _ in written)]
         return (yield from self._record_locked(rest)) if rest else []
 
+    def _decide_first(self, batch: list[Result]) -> list[tuple[Result, Changes]]:
+        """What can be recorded from the engine's own snapshots: the results of one instance in one go."""
+        mine: dict[int, list[Result]] = {}
+        for result in batch:
+            mine.setdefault(result.work.step.instance_id, []).append(result)
+        quick: list[tuple[Result, Changes]] = []
+        for results in mine.values():
+            snapshot = self.sights.get(results[0].work.snapshot)
+            answers = self.world.store.decide_together(snapshot, [result.fact for result in results], self.now)
+            decided = [
+                (result, answer) for result, answer in zip(results, answers, strict=True) if isinstance(answer, Changes)
+            ]
+            if any(changes.dropped is None for _, changes in decided) and not decided[0][1].demands:
+                quick += decided
+        return quick
+
     def _record_locked(self, batch: list[Result]) -> Job[list[Result]]:
-        together = {result.work.step.instance_id: result for result in batch}
-        left = [result for result in batch if together[result.work.step.instance_id] is not result]
-        asks = [Ask(instance_id, result.fact, result.work.step.id) for instance_id, result in together.items()]
+        asks = [Ask(result.work.step.instance_id, result.fact, result.work.step.id) for result in batch]
         answers = yield from self._transact(asks)
-        for (instance_id, result), answer in zip(together.items(), answers, strict=True):
+        left: list[Result] = []
+        for result, answer in zip(batch, answers, strict=True):
             if answer is not None:
                 self._settle(result, answer)
                 self.world.count("recorded under the lock")
-            elif instance_id in self.world.store.memory.families:
+            elif result.work.step.instance_id in self.world.store.memory.families:
                 left.append(result)
             else:
-                self.held.pop(result.work.step.id, None)
+                self._let_go(result.work.step.id)
         return left
 
     def _settle(self, result: Result, changes: Changes) -> None:
         if self.held.get(result.work.step.id) is result.work:
-            del self.held[result.work.step.id]
+            self._let_go(result.work.step.id)
         token = "" if result.fact.claimant is None else result.fact.claimant.token
         self._begin(changes, token, in_a_row=result.work.in_a_row + 1)
 
     def _hand_back(self, work: Work) -> Job[None]:
-        self.held.pop(work.step.id, None)
+        self._let_go(work.step.id)
         try:
             yield from self._transact(
                 [Ask(work.step.instance_id, HandedBack(work.step.id, work.step.claim_token or ""), work.step.id)]
@@ -265,15 +296,17 @@ class Engine:
 
     def _stamp(self, batch: Sequence[Changes]) -> None:
         self.world.store.prepare(batch, self.ids)
-        for changes in batch:
+        for changes in spread(batch):
             for step in changes.ready:
                 if step.probe is not None or self.random.random() < 0.7:
                     step.sent_at = step.ready_at
 
     def _dispatch(self, batch: Sequence[Changes]) -> None:
+        batch = list(spread(batch))
         for changes in batch:
             for step in changes.ready:
                 if step.sent_at is not None and step.probe is not None:
                     self.nudges.append(Nudge(step.id))
                 elif step.sent_at is not None:
                     self.world.network.send([step.id], self.now)
+        self.world.tell(batch, self.now)

@@ -1,36 +1,52 @@
-"""Random small graphs, all of which pass publish: lines, forks, loops, waits, exits, retries, containers, undoing."""
+"""Random small graphs, all of which pass publish: forks, loops, waits, retries, containers, children, undoing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from random import Random
 from typing import Any
 
 from korak.graphs.builder import GraphBuilder, graph, ref
-from korak.graphs.plans import Plan
 from korak.model import JsonObject
-from tests.support.plans import plan_of
 
 SIGNALS = ("go", "stop")
 EVENTS = ("paid", "sent")
+NESTED = (1.0, 0.25, 0.1, 0.0)
+"""How likely there are containers in a graph, in a container, in a container of a container."""
+
 ORDERS = 3
 """How many different orders the events are about."""
 
 
 class Author:
-    """Writes one graph, segment by segment. `ends` are the ways out that lead to what comes next."""
+    """Writes one graph, segment by segment. `ends` are the ways out that lead to what comes next.
+
+    `startable` are the keys of workflows that its steps may start.
+    """
 
     def __init__(
-        self, random: Random, names: Iterator[int] | None = None, depth: int = 0, *, undoes: bool = False
+        self,
+        random: Random,
+        startable: Sequence[str] = (),
+        *,
+        undoes: bool = False,
+        key: str = "simulated",
+        depth: int = 0,
     ) -> None:
         self._random = random
-        self._built: GraphBuilder = graph("simulated").trigger("manual")
+        self._built: GraphBuilder = graph(key).trigger("manual")
         self._ends: list[tuple[str, str]] = [("start", "next")]
-        self._names = count(1) if names is None else names
+        self._names: Iterator[int] = count(1)
         self._depth = depth
         self._undoes = undoes
+        self._startable = startable
         self._bodies: dict[str, JsonObject] = {}
+
+    def _make_inner(self) -> Author:
+        inner = Author(self._random, self._startable, undoes=self._undoes, depth=self._depth + 1)
+        inner._names = self._names
+        return inner
 
     def write(self) -> JsonObject:
         """A graph of a few segments and an end."""
@@ -61,8 +77,11 @@ class Author:
         return whole
 
     def write_body(self) -> JsonObject:
-        """What a container runs: a segment or two and an end."""
-        self._write_segment(depth=2)
+        """What a container runs: a segment and an end."""
+        self._write_segment(depth=1 if self._random.random() < 0.5 else 2)
+        return self._finish_body()
+
+    def _finish_body(self) -> JsonObject:
         if self._random.random() < 0.5:
             self._node("end", result=ref("state"))
         elif self._random.random() < 0.1:
@@ -75,12 +94,12 @@ class Author:
         return {"start": first, "nodes": document["nodes"][1:], "edges": edges}
 
     def _make_body(self) -> JsonObject:
-        return Author(self._random, self._names, self._depth + 1, undoes=self._undoes).write_body()
+        return self._make_inner().write_body()
 
     def _write_parallel(self, depth: int) -> None:
         name = self._node("parallel")
         branches: JsonObject = {
-            f"b{number}": self._make_body() for number in range(self._random.randint(1, 3 - self._depth))
+            f"b{number}": self._make_body() for number in range(self._random.randint(1, max(1, 3 - self._depth)))
         }
         self._bodies[name] = {"branches": branches}
         self._save(name)
@@ -102,22 +121,62 @@ class Author:
 
     def _write_for_each(self, depth: int) -> None:
         mode = self._random.choice(["all", "first_success", "quorum"])
-        config: dict[str, Any] = {
-            "items": {"literal": list(range(self._random.randint(0, 4 - 2 * self._depth)))},
-            "mode": mode,
-        }
+        is_large = self._depth == 0 and self._random.random() < 0.04
+        most = self._random.choice([51, 70]) if is_large else self._random.randint(0, max(1, 4 - 2 * self._depth))
+        config: dict[str, Any] = {"items": {"literal": list(range(most))}, "mode": mode}
         if mode == "quorum":
             config["quorum"] = 2
-        if self._random.random() < 0.5:
-            config["concurrency"] = self._random.randint(1, 2)
+        if is_large or self._random.random() < 0.5:
+            config["concurrency"] = self._random.randint(1, 9 if is_large else 2)
         name = self._node("for_each", **config)
-        self._bodies[name] = {"body": self._make_body()}
+        self._bodies[name] = {"body": self._make_small_body() if is_large else self._make_body()}
         self._save(name)
+        self._maybe_exit(name)
+
+    def _make_small_body(self) -> JsonObject:
+        inner = self._make_inner()
+        inner._random.choice([inner._write_steps, inner._write_failing])(2)
+        return inner._finish_body()
+
+    def _write_child(self, depth: int) -> None:
+        """Run another workflow as a step, or start it and go on."""
+        config: dict[str, Any] = {"definition": self._random.choice(self._startable)}
+        config["inputs"] = {"order": ref("input.order")}
+        waits = self._random.random() < 0.7
+        if waits:
+            config["wait"] = True
+            if self._random.random() < 0.4:
+                config["timeout"] = self._random.choice([60, 2_000])
+        name = self._node("start_workflow", **config)
+        if self._random.random() < 0.5:
+            self._built.retry(self._random.randint(1, 3), [5, 60])
+        self._save(name)
+        self._ends += [(name, "timed_out")] if "timeout" in config else []
+        self._maybe_exit(name)
+
+    def _write_children(self, depth: int) -> None:
+        """Start several, and wait for them, by their group or by their ids."""
+        order = {"order": ref("input.order")}
+        group = self._random.random() < 0.5
+        config: dict[str, Any] = {"definition": self._random.choice(self._startable), "inputs": order}
+        config["items"] = {"literal": list(range(self._random.randint(0, 3)))}
+        name = self._node("start_workflows", **config, **({"group": "all"} if group else {}))
+        self._built.save("started")
+        if self._random.random() < 0.3:
+            return
+        mode = self._random.choice(["all", "any", "quorum"])
+        more: dict[str, Any] = {"quorum": 2} if mode == "quorum" else {}
+        if self._random.random() < 0.5:
+            more["timeout"] = self._random.choice([100, 5_000])
+        who = {"group": "all"} if group else {"ids": ref("state.started.ids")}
+        name = self._node("wait_workflows", **who, mode=mode, **more)
+        self._save(name)
+        self._ends += [(name, "timed_out")] if "timeout" in more else []
         self._maybe_exit(name)
 
     def _limit(self) -> None:
         """Limits for the node added last, now and then; all graphs share their keys."""
-        while self._random.random() < 0.15:
+        for _ in range(self._random.choice([0, 0, 0, 0, 0, 0, 1, 2])):
             if self._random.random() < 0.3:
                 self._built.flow("rate", rate=(4, 40))
             elif self._random.random() < 0.5:
@@ -129,7 +188,9 @@ class Author:
         kinds: list[Callable[[int], None]] = [self._write_steps, self._write_wait, self._write_own, self._write_failing]
         if depth < 2:
             kinds += [self._write_fork, self._write_loop]
-        if self._depth == 0 or (self._depth == 1 and self._random.random() < 0.2):
+        if self._startable and self._random.random() < 0.5:
+            kinds += [self._write_child, self._write_child, self._write_children]
+        if self._random.random() < NESTED[self._depth]:
             kinds += [self._write_parallel, self._write_for_each, self._write_scope]
         self._random.choice(kinds)(depth)
 
@@ -232,6 +293,6 @@ class Author:
         self._ends = [(name, "done")]
 
 
-def write_plan(random: Random) -> Plan:
-    """The plan of a random graph."""
-    return plan_of(Author(random, undoes=random.random() < 0.5).write())
+def write_graph(random: Random, key: str, startable: Sequence[str]) -> JsonObject:
+    """A random graph."""
+    return Author(random, startable, undoes=random.random() < 0.5, key=key).write()

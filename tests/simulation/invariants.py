@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
@@ -23,20 +23,20 @@ from korak.model import (
     InstanceStatus,
     Json,
     JsonObject,
+    Probe,
     ScopeStatus,
     StepRole,
     StepStatus,
     WaitKind,
     WaitStatus,
 )
-from tests.simulation.undoing import check_undoing, check_view
+from tests.simulation.containing import check_containers, check_kin, check_pause
+from tests.simulation.undoing import check_undoing, check_view, list_copied
 from tests.support.memory import Family, Memory, read_past
 from tests.support.rooms import Place
 
 SKEW = timedelta(seconds=1)
 """How far the clocks of two processes may be apart."""
-
-OPEN = (ScopeStatus.PENDING, ScopeStatus.RUNNING)
 
 TERMINAL = (
     EventType.STEP_COMPLETED,
@@ -87,10 +87,12 @@ def _read_running(snapshot: Snapshot) -> list[JsonObject]:
     return [vars(row) for row in sorted(rows, key=lambda row: row.id) if row.status is ScopeStatus.RUNNING]
 
 
-def check_family(memory: Memory, family: Family) -> None:
-    """Invariants 1 to 4 and 6 for one instance."""
+def check_family(memory: Memory, family: Family, changes: Changes) -> None:
+    """Invariants 1 to 4 and 6 for one instance that has just moved."""
     _check_history(family)
-    _check_tokens(family)
+    _check_tokens(family, changes)
+    check_kin(memory, family, changes)
+    check_pause(changes)
     _check_attempts(family)
     _check_state(memory, family)
     _check_replay(memory, family)
@@ -143,16 +145,16 @@ def _check_history(family: Family) -> None:
     assert set(ends) == ended
 
 
-def _check_tokens(family: Family) -> None:
+def _check_tokens(family: Family, changes: Changes) -> None:
     """2 and 3: an open scope has one live step, which something will move; an ended one has none and no wait."""
     instance = family.instance
     live = [step for step in family.live if step.role is StepRole.STEP]
     if instance.is_ended:
         assert not live, live
         assert all(wait.kind is WaitKind.RETRY for wait in family.open_waits)
-        assert not [scope for scope in family.scopes.values() if scope.status in OPEN]
+    check_containers(family, live, changes)
+    if instance.is_ended:
         return
-    _check_scopes(family, live)
     for step in live:
         assert _is_driven(family, step), step
     retried = {wait.step_run_id for wait in family.open_waits if wait.kind is WaitKind.RETRY}
@@ -161,28 +163,6 @@ def _check_tokens(family: Family) -> None:
         for step in live
     )
     assert instance.status is (InstanceStatus.RUNNING if is_running else InstanceStatus.WAITING)
-
-
-def _check_scopes(family: Family, live: Sequence[StepRun]) -> None:
-    """One token a scope that runs, and none in any other; bodies live only while their container does."""
-    open_ = {scope.id: scope for scope in family.scopes.values() if scope.status in OPEN}
-    running: list[int | None] = [None, *(key for key, row in open_.items() if row.status is ScopeStatus.RUNNING)]
-    assert Counter(step.scope_id for step in live) == Counter(running)
-    containers = {step.id: step for step in live if step.counters is not None}
-    for scope in open_.values():
-        assert scope.step_run_id in containers, scope
-    for step in containers.values():
-        counters = Counters.from_json(step.counters or {})
-        mine = [scope for scope in family.scopes.values() if scope.step_run_id == step.id]
-        told = Counter(scope.status for scope in mine)
-        assert len(mine) == counters.created
-        if counters.verdict is None:
-            assert told[ScopeStatus.RUNNING] == counters.running
-            # A retry by hand lets every body go on that stood, whatever the concurrency.
-            is_retried = any(scope.created_at < step.created_at for scope in mine)
-            assert counters.running <= counters.concurrency or is_retried
-            assert told[ScopeStatus.COMPLETED] == counters.succeeded
-            assert told[ScopeStatus.FAILED] == counters.failed
 
 
 def _is_driven(family: Family, step: StepRun) -> bool:
@@ -194,8 +174,11 @@ def _is_driven(family: Family, step: StepRun) -> bool:
             counters = Counters.from_json(step.counters)
             is_held = family.instance.paused_at is not None and counters.has_debt
             return counters.running > 0 or step.ready_at is not None or is_held
+        case StepStatus.WAITING if not waits:
+            is_owed = step.ready_at is not None or family.instance.paused_at is not None
+            return step.probe is Probe.RESUME and is_owed
         case StepStatus.WAITING:
-            return bool(waits) and all(wait.kind is not WaitKind.RETRY for wait in waits)
+            return all(wait.kind is not WaitKind.RETRY for wait in waits)
         case _:
             is_parked = step.parked_for is not None
             if step.parked_for == "pause":
@@ -204,13 +187,21 @@ def _is_driven(family: Family, step: StepRun) -> bool:
 
 
 def _check_attempts(family: Family) -> None:
-    """Attempts of a visit follow one another under one key; visits count from one; a visit is one step of the count."""
+    """Attempts of a visit follow one another under one key; visits count from one; a visit is one step of the count.
+
+    Of what a fork has from where it came, and what was rewound there, it counts the visits alone.
+    """
+    copied = list_copied(family)
+    before: Counter[str] = Counter()
+    for step_id in copied:
+        step = family.steps[step_id]
+        before[step.node_id] = max(before[step.node_id], step.visit)
     visits: dict[tuple[str, int], list[StepRun]] = {}
     for step in family.steps.values():
-        if step.role is StepRole.STEP:
+        if step.role is StepRole.STEP and step.id not in copied:
             visits.setdefault((step.node_id, step.visit), []).append(step)
     outermost = [attempts for attempts in visits.values() if attempts[0].scope_id is None]
-    assert len(outermost) == family.instance.steps_count
+    assert len(outermost) + before.total() == family.instance.steps_count
     for attempts in visits.values():
         assert sorted(step.attempt for step in attempts) == list(range(1, len(attempts) + 1))
         assert len({(step.idempotency_key, step.execution_id) for step in attempts}) == 1
@@ -218,7 +209,7 @@ def _check_attempts(family: Family) -> None:
     newest: Counter[str] = Counter()
     for node, visit in visits:
         newest[node] = max(newest[node], visit)
-    assert sum(newest.values()) == len(visits)
+    assert sum(newest.values()) == len(visits) + sum(before[node] for node in newest)
     _check_times(family)
     tokens = [step.claim_token for step in family.live if step.status is StepStatus.RUNNING]
     assert len(set(tokens)) == len(tokens)
@@ -228,6 +219,7 @@ def _check_state(memory: Memory, family: Family) -> None:
     """1: every output entered the state once, in the order of history."""
     nodes = memory.plans[family.instance.version_id].nodes
     states: dict[int | None, JsonObject] = {None: {}}
+    copied = list_copied(family)
     transitions_made = 0
     stood: dict[int, tuple[JsonObject, int]] = {}
     for event in family.events:
@@ -237,7 +229,8 @@ def _check_state(memory: Memory, family: Family) -> None:
             step = family.steps[event.step_run_id]
             node = nodes[step.node_id]
             transitions_made += node.type != "end" and step.scope_id is None
-            state = {**states.get(step.scope_id, {}), **_merge(family, step, states)}
+            merged = _merge(family, step, states) if step.id not in copied else (event.data or {}).get("wrote")
+            state = {**states.get(step.scope_id, {}), **cast("JsonObject", merged or {})}
             state = _enter(node, state, step.output or {})
             removed = cast("list[str]", (event.data or {}).get("removed") or [])
             states[step.scope_id] = {key: value for key, value in state.items() if key not in removed}
@@ -267,11 +260,14 @@ def _merge(family: Family, step: StepRun, states: Mapping[int | None, JsonObject
 
 
 def _enter(node: PlannedNode, state: JsonObject, output: JsonObject) -> JsonObject:
+    """Saved keys that begin with a _ aren't for the state."""
     if node.type == "set_field":
-        return {**state, str(node.raw["field"]).removeprefix("state."): output["new"]}
+        field, new = str(node.raw["field"]).removeprefix("state").removeprefix("."), output["new"]
+        return {**state, **({field: new} if field else cast("JsonObject", new))}
     if node.save is None:
         return state
-    return {**state, **(output if node.save.key is None else {node.save.key: output})}
+    public: JsonObject = {key: value for key, value in output.items() if not key.startswith("_")}
+    return {**state, **(public if node.save.key is None else {node.save.key: output})}
 
 
 def _check_deliveries(family: Family) -> None:

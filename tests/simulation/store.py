@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
-from korak.core.changes import Changes
-from korak.core.decide import decide
+from korak.core.changes import Changes, spread
+from korak.core.decide import decide, decide_all
 from korak.core.facts import BACKWARD, Fact, Finished, HandedBack, Lost
 from korak.core.rooms import Denial
 from korak.core.snapshot import Policy, Snapshot
@@ -17,7 +17,7 @@ from korak.store.sealing import Ids, seal
 from tests.simulation import invariants
 from tests.simulation.network import Faults
 from tests.support import stamps
-from tests.support.memory import Counter, Family, Memory
+from tests.support.memory import Counter, Memory
 from tests.support.rooms import Held
 
 
@@ -68,12 +68,16 @@ class Transaction:
 
     def decide(self, now: datetime) -> list[Changes]:
         """Decide every fact whose instance was locked; the changes that are to be written."""
-        for ask in self.asks:
-            snapshot = self.snapshots.get(ask.instance_id)
-            try:
-                self.answers.append(None if snapshot is None else self._store.decide(snapshot, ask.fact, now))
-            except Conflict as refused:
-                self.answers.append(refused)
+        places: dict[int, list[int]] = {}
+        for place, ask in enumerate(self.asks):
+            places.setdefault(ask.instance_id, []).append(place)
+        self.answers = [None] * len(self.asks)
+        for instance_id, mine in places.items():
+            if instance_id in self.snapshots:
+                facts = [self.asks[place].fact for place in mine]
+                decided = self._store.decide_together(self.snapshots[instance_id], facts, now)
+                for place, answer in zip(mine, decided, strict=True):
+                    self.answers[place] = answer
         self._find_room(now)
         return [answer for answer in self.answers if isinstance(answer, Changes) and not answer.is_empty]
 
@@ -96,7 +100,7 @@ class Transaction:
             raise TransientError(message="the connection was lost")
         try:
             moved = self._store.write(batch, self.held)
-            assert len(moved) == len(batch), "an instance moved under its lock"
+            assert all(changes.instance.id in moved for changes in batch), "an instance moved under its lock"
         finally:
             self.end()
 
@@ -119,6 +123,7 @@ class Store:
         self.locks: dict[int, Transaction] = {}
         self.keys_of: Transaction | None = None
         self.fleet: dict[int, EngineRow] = {}
+        self.open_fleet: dict[int, EngineRow] = {}
         self.ledger: dict[str, str] = {}
         self.faults = Faults()
         self.counts: dict[str, int] = {}
@@ -133,10 +138,27 @@ class Store:
     def decide(self, snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
         """`decide`, which mends nothing here: what it can't make sense of ends the simulation."""
         changes = decide(snapshot, fact, now)
+        self._note(snapshot, fact, changes)
+        return changes
+
+    def decide_together(
+        self, snapshot: Snapshot, facts: Sequence[Fact], now: datetime
+    ) -> Sequence[Changes | Conflict | None]:
+        """Several facts of one instance in one go, unless it has limits; None: that one's turn is the next time."""
+        if len(facts) > 1 and not snapshot.plan.has_flow:
+            batch = decide_all(snapshot, facts, now)
+            for fact, changes in zip(facts, batch, strict=True):
+                self._note(snapshot, fact, changes)
+            return batch
+        try:
+            return [self.decide(snapshot, facts[0], now), *(None for _ in facts[1:])]
+        except Conflict as refused:
+            return [refused, *(None for _ in facts[1:])]
+
+    def _note(self, snapshot: Snapshot, fact: Fact, changes: Changes) -> None:
         if isinstance(fact, Finished | Lost | HandedBack) and changes.dropped is None:
             invariants.check_holder(snapshot, fact)
         self._count(type(fact).__name__ + ("" if changes.dropped is None else f": {changes.dropped}"))
-        return changes
 
     def prepare(self, batch: Iterable[Changes], ids: Ids) -> None:
         """Give new rows their ids, and stamp what will be sent."""
@@ -145,22 +167,20 @@ class Store:
 
     def write(self, batch: Sequence[Changes], held: Held | None = None) -> set[int]:
         """Apply changes, each if its instance stands where they were decided from; all of them, or none."""
-        before: dict[int, Family | None] = {
-            changes.instance.id: self.memory.families.get(changes.instance.id) for changes in batch
-        }
+        self.memory.begin()
         try:
-            moved = {changes.instance.id for changes in batch if self.memory.apply(changes, self._maybe_fail)}
+            forks = [changes.fork for changes in batch if changes.fork is not None]
+            moved = self.memory.apply_all([*batch, *forks], self._maybe_fail)
         except TransientError:
-            for instance_id, family in before.items():
-                self._restore(instance_id, family)
+            self.memory.roll_back()
             raise
+        written = [changes for changes in batch if changes.instance.id in moved]
         if held is not None:
-            self._settle_room(held, [changes for changes in batch if changes.instance.id in moved])
-        for changes in batch:
-            if changes.instance.id in moved:
-                invariants.check_changes(changes)
-                invariants.check_after(self.memory, changes)
-                invariants.check_family(self.memory, self.memory.families[changes.instance.id])
+            self._settle_room(held, written)
+        for changes in spread(written):
+            invariants.check_changes(changes)
+            invariants.check_after(self.memory, changes)
+            invariants.check_family(self.memory, self.memory.families[changes.instance.id], changes)
         if self._random.random() < self.faults.answer:
             self._count("answer lost")
             raise TransientError(message="the answer of the commit was lost")
@@ -200,12 +220,6 @@ class Store:
         self.memory.rooms.check()
         invariants.check_room(self.memory)
 
-    def _restore(self, instance_id: int, family: Family | None) -> None:
-        if family is None:
-            self.memory.families.pop(instance_id, None)
-        else:
-            self.memory.families[instance_id] = family
-
     def _maybe_fail(self) -> None:
         if self._random.random() < self.faults.statement:
             self._count("statement failed")
@@ -219,7 +233,7 @@ class Store:
     def register(self, now: datetime, lease: timedelta) -> EngineRow:
         """A new engine's row."""
         row = EngineRow(len(self.fleet) + 1, now + lease)
-        self.fleet[row.id] = row
+        self.fleet[row.id] = self.open_fleet[row.id] = row
         return row
 
     def is_held(self, step_id: int, token: str | None) -> bool:

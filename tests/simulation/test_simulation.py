@@ -1,4 +1,4 @@
-"""100,000 steps of the simulated system, the invariants checked after each (DESIGN sections 4 and 12)."""
+"""200,000 steps of the simulated system, the invariants checked after each (DESIGN sections 4 and 12)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pytest
 from tests.simulation.world import World, run
 
 SEEDS = range(1, 21)
-STEPS = 5_000
+STEPS = 10_000
 
 EVERYTHING = (
     "recorded at once",
     "recorded under the lock",
+    "recorded together",
+    "claimed together",
     "adopted",
     "died",
     "frozen",
@@ -28,16 +30,35 @@ EVERYTHING = (
     "Claimed: nothing_due",
     "Claimed: no_engine_for_type",
     "Claimed: limit",
+    "Claimed: held",
+    "unheld",
     "roused",
     "HandedBack",
     "DeadlinePassed",
     "RetryAsked",
     "RewindAsked",
+    "ForkAsked",
+    "InstanceForked",
     "CancelAsked",
     "PauseAsked",
     "ResumeAsked",
     "ended",
+    "ended below another",
+    "cascaded",
+    "held still",
     "undone",
+    "BodyCompleted",
+    "BodyFailed",
+    "for_each completed",
+    "for_each failed",
+    "parallel completed",
+    "scope completed",
+    "start_workflow completed",
+    "start_workflow failed",
+    "start_workflows completed",
+    "wait_workflows completed",
+    "wait_workflows failed",
+    "tests.simulation.chaining.hop completed",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from korak.core.changes import Changes
 from korak.core.snapshot import Snapshot
 from korak.graphs.plans import Plan
@@ -18,8 +20,25 @@ def check_undoing(memory: Memory, family: Family) -> None:
     _check_hooks(family)
     live = [step for step in family.live if step.role is not StepRole.STEP]
     assert sum(step.role in SEQUENCE for step in live) <= 1
-    if not live:
+    if not live and not list_cleaning(family):
         _check_done(plan, family)
+
+
+def list_cleaning(family: Family) -> list[str]:
+    """The children that are to clean up before the run does."""
+    kept = (family.instance.walk or {}).get("cleaning")
+    return cast("list[str]", kept.get("children") or []) if isinstance(kept, dict) else []
+
+
+def list_copied(family: Family) -> set[int]:
+    """The attempts that a fork has from where it came: it doesn't undo them."""
+    begun = [
+        event.seq
+        for event in family.events
+        if event.type is EventType.INSTANCE_FORKED and "source" in (event.data or {})
+    ]
+    before = family.events[: begun[0] - 1] if begun else []
+    return {event.step_run_id for event in before if event.step_run_id is not None}
 
 
 def count_undone(family: Family) -> int:
@@ -37,10 +56,13 @@ def check_view(changes: Changes, stands: Snapshot) -> None:
 
 def _check_kept(plan: Plan, family: Family) -> None:
     """Every completed visit of a node that can be undone has pushed one, at the number of its event."""
+    copied = list_copied(family)
     completed = [
         (event.seq, event.step_run_id)
         for event in family.events
-        if event.type is EventType.STEP_COMPLETED and plan.find(event.node_id or "", StepRole.COMPENSATE) is not None
+        if event.type is EventType.STEP_COMPLETED
+        and event.step_run_id not in copied
+        and plan.find(event.node_id or "", StepRole.COMPENSATE) is not None
     ]
     rows = family.compensations.values()
     assert sorted((row.seq, row.step_run_id) for row in rows) == completed

@@ -6,13 +6,13 @@ from collections.abc import Generator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from korak.core.changes import Changes
+from korak.core.changes import Changes, spread
 from korak.core.facts import DeadlinePassed, Delivered, Lost
 from korak.core.rows import StepRun
 from korak.errors import TransientError
-from korak.model import DeliveryKind, StepRole, StepStatus
+from korak.model import DeliveryKind, ParkedFor, StepRole, StepStatus
 from tests.simulation.store import Ask
-from tests.support import stamps
+from tests.support import stamps, ties
 from tests.support.memory import Family
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Pass: TypeAlias = Generator[None, None, None]
 
 REQUEUE_AFTER = timedelta(seconds=30)
 SOON = timedelta(seconds=1)
+PAGE = 2
 WAKING = (DeliveryKind.SIGNAL, DeliveryKind.EVENT)
 
 
@@ -54,9 +55,13 @@ class Waker:
         return list(self.world.store.memory.families.values())
 
     def _make_pass(self) -> Pass:
-        now = self._now
+        now, memory = self._now, self.world.store.memory
+        while ties.advance_cascade(memory, now, PAGE) is not None:
+            self.world.count("cascaded")
+            yield
         yield from self._deliver(now)
-        stamps.match_events(self.world.store.memory, now)
+        self.world.network.send(self._look(now), now)
+        stamps.match_events(memory, now)
         yield
         yield from self._reclaim(now)
         for family in self.families:
@@ -64,16 +69,26 @@ class Waker:
             self.world.count("stamped", stamps.stamp_due(family, now))
         yield
         yield from self._expire(now)
-        if any(engine.types is None for engine in self.world.engines):
-            for family in self.families:
-                self.world.count("unparked", stamps.unpark(family, now))
+        self._unpark(now)
         yield
         if self.world.store.keys_of is None:
-            self.world.count("found room", stamps.rouse_waiting(self.world.store.memory, now))
+            self.world.count("found room", stamps.rouse_waiting(memory, now))
         yield
         for family in self.families:
             self.world.network.send(stamps.repeat_steps(family, now, REQUEUE_AFTER), now)
         yield
+
+    def _unpark(self, now: datetime) -> None:
+        has_all = any(engine.types is None for engine in self.world.engines)
+        for family in self.families:
+            if has_all:
+                self.world.count("unparked", stamps.unpark(family, now))
+            if not self.world.holds.rows:
+                self.world.count("unheld", stamps.unpark(family, now, ParkedFor.HOLD))
+
+    def _look(self, now: datetime) -> list[int]:
+        memory = self.world.store.memory
+        return ties.look(memory, memory.dependencies, now) if memory.dependencies else []
 
     def _deliver(self, now: datetime) -> Pass:
         for family in self.families:
@@ -86,10 +101,11 @@ class Waker:
 
     def _reclaim(self, now: datetime) -> Pass:
         """Close the engines whose lease is over, then take over what they, or too long an attempt, hold."""
-        for row in self.world.store.fleet.values():
-            if row.closed_at is None and row.lease_until <= now:
-                row.closed_at = now
-                self.world.count("engine closed")
+        fleet = self.world.store.open_fleet
+        for row in [row for row in fleet.values() if row.lease_until <= now]:
+            row.closed_at = now
+            del fleet[row.id]
+            self.world.count("engine closed")
         yield
         lost = [step for family in self.families for step in family.steps.values() if self._is_lost(step, now)]
         for step in lost:
@@ -124,6 +140,6 @@ class Waker:
         self.world.nudge(batch, self._now)
 
     def _stamp(self, batch: list[Changes]) -> None:
-        for changes in batch:
+        for changes in spread(batch):
             for step in changes.ready:
                 step.sent_at = step.ready_at

@@ -24,12 +24,13 @@ IN_A_ROW = 8
 
 @dataclass(eq=False)
 class Work:
-    """A granted step, from its claim to its record."""
+    """A granted step, from its claim to its record. `is_reported`: its result is on its way."""
 
     grant: Grant
     snapshot: Snapshot
     in_a_row: int
     has_effect: bool = False
+    is_reported: bool = False
 
     @property
     def step(self) -> StepRun:

@@ -6,18 +6,20 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
 
-from korak.core.changes import Changes
-from korak.core.rows import StepRun
+from korak.core.changes import Changes, spread
+from korak.core.holds import NO_HOLDS, Holds
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
-from korak.model import ParkedFor, StepRole, StepStatus, WaitKind
-from tests.simulation import invariants
+from korak.model import HoldKind
+from tests.simulation import settling
 from tests.simulation.client import Client
+from tests.simulation.definitions import Definitions
 from tests.simulation.engine import Engine
-from tests.simulation.graphs import write_plan
+from tests.simulation.nesting import Nesting
 from tests.simulation.network import NONE, Faults, Network
 from tests.simulation.store import Store
 from tests.simulation.undoing import count_undone
 from tests.simulation.waker import Waker
+from tests.support import ties
 from tests.support.handlers import at
 from tests.support.memory import Family
 
@@ -25,7 +27,12 @@ GRAPHS = 12
 KEPT = 12
 """How many ended instances stay for those who come late."""
 
-POLICY = Policy(retry=DEFAULT_RETRY, limits={**DEFAULT_LIMITS, "max_steps": 25}, timeout=120.0, walk=4)
+POLICY = Policy(
+    retry=DEFAULT_RETRY,
+    limits={**DEFAULT_LIMITS, "max_steps": 25, "max_depth": 2, "max_started_workflows": 8},
+    timeout=120.0,
+    walk=4,
+)
 
 
 class World:
@@ -36,16 +43,21 @@ class World:
         self.now = at(0)
         self.crowd = crowd
         self.counts: dict[str, int] = {}
+        self.holds = NO_HOLDS
         self.store = Store(self.random, POLICY)
-        for version in range(1, GRAPHS + 1):
-            self.store.memory.plans[version] = write_plan(self.random)
+        self.definitions = Definitions(self.random, self.store.memory, GRAPHS)
+        self.nesting = Nesting(self.random, self.store.memory, self.definitions)
         self.network = Network(self.random)
-        self._engines = 0
+        self._engines = self._steps = 0
         few = frozenset({"test.ok", "test.flaky"})
         self.engines = [self._make_engine(), self._make_engine(), self._make_engine(few)]
         self.wakers = [Waker(self), Waker(self)]
         self.client = Client(self)
-        self.faults = Faults()
+        self.disturb()
+
+    def disturb(self) -> None:
+        """From here on things go wrong."""
+        self.faults = self.network.faults = self.store.faults = Faults()
 
     def _make_engine(self, types: frozenset[str] | None = None) -> Engine:
         self._engines += 1
@@ -66,9 +78,22 @@ class World:
         return sum(not family.instance.is_ended for family in self.store.memory.families.values())
 
     def nudge(self, batch: Sequence[Changes], now: datetime) -> None:
-        """Send what became ready."""
+        """Send what became ready, and tell those who wait for what has ended."""
+        batch = list(spread(batch))
         for changes in batch:
             self.network.send([step.id for step in changes.ready if step.sent_at is not None], now)
+        self.tell(batch, now)
+
+    def tell(self, batch: Sequence[Changes], now: datetime) -> None:
+        """After a commit, or never: who waits for a run that has ended is woken, and who begins to wait looks."""
+        memory = self.store.memory
+        ended = {changes.instance.id: changes.instance.ulid for changes in batch if changes.is_ended}
+        waits = {each.wait.id for changes in batch if changes.outward for each in changes.outward.dependencies}
+        if ended and self.random.random() > self.faults.lost:
+            self.network.send(ties.wake_parents(memory, ended.values(), now), now)
+        rows = [row for row in memory.dependencies if row.wait_id in waits or row.awaited_id in ended]
+        if rows and self.random.random() > self.faults.lost:
+            self.network.send(ties.look(memory, rows, now), now)
 
     # one step
 
@@ -92,24 +117,41 @@ class World:
         if self.random.random() < faults.jumps:
             self.now += timedelta(seconds=self.random.choice([1, 30, 70, 400, 4_000]))
         if self.random.random() < faults.freezes:
-            engine = self.random.choice(self.engines)
-            engine.frozen_until = self.now + timedelta(seconds=self.random.choice([5, 70, 300]))
-            engine.stop_transactions()
-            self.count("frozen")
+            self._freeze()
         if self.random.random() < faults.dies:
-            place = self.random.randrange(len(self.engines))
-            dead = self.engines[place]
-            dead.stop_transactions()
-            dead.jobs.clear()
-            self.engines[place] = self._make_engine(dead.types)
-            self.count("died")
-        if self.random.random() < faults.dies / 4:
-            self.network.purge()
-        if self.random.random() < faults.dies / 4:
-            self._restart_database()
+            self._kill()
         if self.random.random() < faults.strays:
             self._stray()
-        self._forget()
+        self._steps += 1
+        if self._steps % 40 == 0:
+            self._forget()
+        if self._steps % 4 == 0:
+            self._disturb_seldom(faults.dies)
+
+    def _disturb_seldom(self, chance: float) -> None:
+        if self.random.random() < chance:
+            self.network.purge()
+        if self.random.random() < chance:
+            self._restart_database()
+        if self.random.random() < chance:
+            self.definitions.publish()
+        if self.random.random() < self.faults.strays:
+            held = frozenset({("team:1", HoldKind.STEP_TYPE, "test.ok")})
+            self.holds = NO_HOLDS if self.holds.rows else Holds(held)
+
+    def _freeze(self) -> None:
+        engine = self.random.choice(self.engines)
+        engine.frozen_until = self.now + timedelta(seconds=self.random.choice([5, 70, 300]))
+        engine.stop_transactions()
+        self.count("frozen")
+
+    def _kill(self) -> None:
+        place = self.random.randrange(len(self.engines))
+        dead = self.engines[place]
+        dead.stop_transactions()
+        dead.jobs.clear()
+        self.engines[place] = self._make_engine(dead.types)
+        self.count("died")
 
     def _restart_database(self) -> None:
         """Every connection breaks: what wasn't committed is rolled back."""
@@ -123,77 +165,76 @@ class World:
             self.network.send([self.random.choice(live)], self.now)
 
     def _forget(self) -> None:
-        """Ended instances leave, the oldest first, when nothing is left to do for them."""
-        families = self.store.memory.families
-        ended = [family for family in families.values() if self._is_over(family)]
-        for family in ended[: max(0, len(ended) - KEPT)]:
-            del families[family.instance.id]
+        """Ended families leave, the oldest first, when nothing is left to do for any run of them."""
+        roots: dict[int, list[Family]] = {}
+        for family in self.store.memory.families.values():
+            roots.setdefault(self._find_root(family), []).append(family)
+        over = [kin for kin in roots.values() if all(self._is_over(family) for family in kin)]
+        for family in (family for kin in over[: max(0, len(over) - KEPT)] for family in kin):
+            self.store.memory.forget(family.instance.id)
             self.count("ended")
+            self.count("ended below another", family.parent_id is not None)
             self.count("undone", count_undone(family))
+            for event in family.events:
+                self.count(event.type.value)
+            for step in family.steps.values():
+                self.count(f"{step.node_type} {step.status}")
+        self.definitions.forget(family.instance.version_id for family in self.store.memory.families.values())
+
+    def _find_root(self, family: Family) -> int:
+        while family.parent_id is not None:
+            family = self.store.memory.families[family.parent_id]
+        return family.instance.id
 
     def _is_over(self, family: Family) -> bool:
-        is_free = family.instance.id not in self.store.locks
-        return is_free and is_heard(family) and family.instance.is_ended and not family.live
+        is_free = family.instance.ended_at is not None and family.instance.id not in self.store.locks
+        return is_free and settling.is_told(family) and not family.live and settling.is_heard(family)
 
     # the end
 
     def drain(self, limit: int = 120_000) -> None:
         """Nothing goes wrong any more: everything ends, or waits for what only a client can send."""
         self.faults = self.network.faults = self.store.faults = NONE
+        self.holds = NO_HOLDS
         for engine in self.engines:
             engine.frozen_until = None
-        for _ in range(limit):
-            if self.is_settled():
-                break
+        if self.random.random() < 0.5:
+            self._hold_still()
+        memory = self.store.memory
+        for number in range(limit):
+            if number % 20 == 0:
+                self.client.resume()
+                if settling.is_settled(memory):
+                    break
             self.step()
-            self.client.resume()
             if self.random.random() < 0.01:
                 self.now += timedelta(seconds=self.random.choice([31, 700, 40_000]))
-        assert self.is_settled(), [
-            (family.instance, family.live, family.open_waits)
-            for family in self.store.memory.families.values()
-            if not self._is_settled(family)
+        assert settling.is_settled(memory), [
+            (family.instance, family.live, family.open_waits, memory.cascades)
+            for family in settling.list_moving(memory)
         ]
-        self._check_end()
+        settling.check_end(memory)
 
-    def is_settled(self) -> bool:
-        """Whether nothing will move by itself any more."""
-        return all(self._is_settled(family) for family in self.store.memory.families.values())
-
-    def _is_settled(self, family: Family) -> bool:
-        """Ended with every hook done, or waiting for a signal or an event without a time limit; nothing untaken."""
-        if any(row.taken_at is None and row.buffered_at is None for row in family.signals.values()):
-            return False
-        if family.instance.is_ended:
-            return is_heard(family) and not family.live
-        kinds = {wait.kind for wait in family.open_waits}
-        is_parked = all(
-            step.role is StepRole.STEP and step.status is StepStatus.WAITING and step.ready_at is None
-            for step in family.live
-            if not self._is_shut_out(step)
-        )
-        return is_parked and kinds <= {WaitKind.SIGNAL, WaitKind.EVENT}
-
-    def _is_shut_out(self, step: StepRun) -> bool:
-        """Whether a run that waits for a client keeps the room that the step needs."""
-        rooms = self.store.memory.rooms
-        return step.parked_for is ParkedFor.LIMIT and step.id in rooms.parked and not rooms.has_room(step.id)
-
-    def _check_end(self) -> None:
-        """Who waits doesn't wait for what lies there."""
-        for family in self.store.memory.families.values():
-            invariants.check_nothing_missed(self.store.memory, family)
+    def _hold_still(self) -> None:
+        """Pause all that nobody has started but a client; everything below stands still too."""
+        self.client.pause()
+        memory = self.store.memory
+        for _ in range(20_000):
+            self.step()
+            if not memory.cascades and not any(map(settling.is_bidden, memory.families.values())):
+                break
+        assert not memory.cascades
+        settling.check_pause(memory)
+        self.count("held still")
 
 
-def is_heard(family: Family) -> bool:
-    """Whether the holder of every attempt that ran as it was cancelled has been heard, or was given up."""
-    return not any(step.claim_token for step in family.steps.values() if step.status is StepStatus.CANCELLED)
-
-
-def run(seed: int, steps: int) -> World:
-    """So many steps of one seed's world, then its end."""
+def run(seed: int, steps: int, drained: int = 5_000) -> World:
+    """So many steps of one seed's world; after each `drained` of them, and at the end, it comes to rest."""
     world = World(seed)
-    for _ in range(steps):
-        world.step()
-    world.drain()
+    while steps > 0:
+        world.disturb()
+        for _ in range(min(steps, drained)):
+            world.step()
+        world.drain()
+        steps -= drained
     return world

@@ -16,7 +16,8 @@ from korak.core.roots import get_roots
 from korak.core.rows import Instance, StepRun
 from korak.core.snapshot import Policy, Snapshot
 from korak.graphs.builder import graph
-from korak.graphs.plans import build, freeze
+from korak.graphs.freezing import freeze
+from korak.graphs.planning import build
 from korak.model import APP_WIDE, ActorMode, JsonObject, StepRole, StepStatus, TriggerKind
 from korak.owners.authorizer import Authorizer, DefaultAuthorizer
 from korak.steps.contract import Signal, StepType

@@ -17,7 +17,8 @@ from korak.core.opening import Opening, Owner, Version
 from korak.core.rows import StepRun
 from korak.core.snapshot import Claimant, Policy, Snapshot
 from korak.errors import KorakError
-from korak.graphs.plans import build, freeze
+from korak.graphs.freezing import freeze
+from korak.graphs.planning import build
 from korak.model import Json, JsonObject
 from korak.steps.builtin import PURE
 from korak.steps.builtin.start_workflow import StartWorkflow, StartWorkflows

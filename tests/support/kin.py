@@ -18,7 +18,7 @@ from korak.model import DeliveryKind, InstanceStatus, Json, JsonObject, TriggerK
 from korak.steps.children import Awaiting, Collecting, Starting, collect
 from korak.steps.results import Complete
 from korak.store.sealing import seal
-from tests.support import handlers
+from tests.support import handlers, ties
 from tests.support.memory import Counter, Family, Memory
 from tests.support.plans import plan_of
 
@@ -145,14 +145,10 @@ class Kin:
 
     def cascade(self) -> bool:
         """Bring commands to all children; whether there were any."""
-        cascades, self.memory.cascades = self.memory.cascades, []
-        for cascade in cascades:
-            for family in list(self.memory.families.values()):
-                row = family.instance
-                if getattr(row, "parent_instance_id", None) == cascade.instance_id and not row.is_ended:
-                    source = f"{cascade.instance_id}:{cascade.seq}"
-                    self.memory.send(family, Delivery(0, row.id, "*", cascade.kind, source, self.now))
-        return bool(cascades)
+        count = 0
+        while ties.advance_cascade(self.memory, self.now, 500) is not None:
+            count += 1
+        return count > 0
 
     def drain(self) -> None:
         """Go on until nothing moves by itself."""

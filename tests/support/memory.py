@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from korak.core.changes import Cascade, Changes, Leavings, Outward
@@ -104,6 +105,8 @@ class Family:
     """What visits have streamed, by their execution ids."""
     stamps: dict[int, datetime] = field(default_factory=dict)
     """When each delivery was last sent on."""
+    _live: list[int] | None = None
+    _open: list[int] | None = None
 
     def copy(self) -> Family:
         """The same rows in collections of their own."""
@@ -124,18 +127,33 @@ class Family:
     @property
     def live(self) -> list[StepRun]:
         """The attempts that may still change."""
-        return [step for step in self.steps.values() if step.status is not None and step.status.is_live]
+        if self._live is None:
+            self._live = [step.id for step in self.steps.values() if step.status is not None and step.status.is_live]
+        return [self.steps[step_id] for step_id in self._live]
 
     @property
     def open_waits(self) -> list[Wait]:
         """The waits that may still fire."""
-        return [wait for wait in self.waits.values() if wait.status in (WaitStatus.PENDING, WaitStatus.SUSPENDED)]
+        if self._open is None:
+            open_ = (WaitStatus.PENDING, WaitStatus.SUSPENDED)
+            self._open = [wait.id for wait in self.waits.values() if wait.status in open_]
+        return [self.waits[wait_id] for wait_id in self._open]
+
+    @property
+    def parent_id(self) -> int | None:
+        """The instance that started this one."""
+        return self.instance.parent_instance_id if isinstance(self.instance, Child) else None
+
+    def look_again(self) -> None:
+        """Statuses have changed."""
+        self._live = self._open = None
 
 
 class Memory:
     """Every instance's family by id, the kept events, and the plans by version.
 
-    `cascades` and `dependencies` are rows that wakers look at; `keys` are those of starts.
+    `cascades` and `dependencies` are rows that wakers look at, `cursors` say how far each cascade has come; `keys` are
+    those of starts.
     """
 
     def __init__(self, policy: Policy | None = None) -> None:
@@ -149,7 +167,10 @@ class Memory:
         self.cascades: list[Cascade] = []
         self.dependencies: list[Depending] = []
         self.keys: set[str] = set()
+        self.cursors: dict[tuple[int, int], int] = {}
         self.rooms = Rooms()
+        self.ulids: dict[str, int] = {}
+        self._undo: list[Callable[[], object]] = []
 
     def find(self, step_id: int) -> Family | None:
         """The family that a step belongs to."""
@@ -207,6 +228,33 @@ class Memory:
 
     def apply(self, changes: Changes, fault: Fault = lambda: None) -> bool:
         """Write sealed changes in one transaction; False where the instance has moved, and nothing was written."""
+        return bool(self.apply_all([changes], fault))
+
+    def apply_all(self, batch: Sequence[Changes], fault: Fault = lambda: None) -> set[int]:
+        """Write the changes of several instances; those that still stood where they were decided from.
+
+        What they are to other runs comes last, as `reaching.write` has it.
+        """
+        moved = [changes for changes in batch if self._apply_own(changes, fault)]
+        for changes in moved:
+            over = {wait.id for wait in changes.waits if wait.status in (WaitStatus.FIRED, WaitStatus.CANCELLED)}
+            if over:
+                self._set_dependencies([row for row in self.dependencies if row.wait_id not in over])
+        for changes in moved:
+            if changes.outward is not None:
+                self._reach(changes, changes.outward, fault)
+        return {changes.instance.id for changes in moved}
+
+    def begin(self) -> None:
+        """From here on everything can be taken back."""
+        self._undo.clear()
+
+    def roll_back(self) -> None:
+        """Take back what was written since `begin`."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _apply_own(self, changes: Changes, fault: Fault) -> bool:
         instance_id = changes.instance.id
         before = self.families.get(instance_id)
         if not changes.is_new and (
@@ -215,33 +263,55 @@ class Memory:
             return False
         family = Family(copy(changes.instance)) if before is None else before.copy()
         self._write(family, changes, fault)
-        _check(family)
+        _check(family, changes)
         fault()
+        family.look_again()
+        self._undo.append(partial(self._restore, instance_id, before))
         self.families[instance_id] = family
+        self.ulids[family.instance.ulid] = instance_id
         self.owners.update(dict.fromkeys((step.id for step in changes.new_steps), instance_id))
-        closed = {wait.id for wait in changes.waits if wait.status in (WaitStatus.FIRED, WaitStatus.CANCELLED)}
-        self.dependencies = [row for row in self.dependencies if row.wait_id not in closed]
-        if changes.outward is not None:
-            self._reach(changes, changes.outward)
         return True
 
-    def _reach(self, changes: Changes, outward: Outward) -> None:
+    def _restore(self, instance_id: int, family: Family | None) -> None:
+        if family is None:
+            self.forget(instance_id)
+        else:
+            self.families[instance_id] = family
+
+    def forget(self, instance_id: int) -> None:
+        """The instance and all that hangs on it is gone."""
+        family = self.families.pop(instance_id)
+        del self.ulids[family.instance.ulid]
+        for step_id in family.steps:
+            self.owners.pop(step_id, None)
+        self.keys.discard(family.instance.idempotency_digest or "")
+
+    def _set_dependencies(self, rows: list[Depending]) -> None:
+        self._undo.append(partial(setattr, self, "dependencies", self.dependencies))
+        self.dependencies = rows
+
+    def _reach(self, changes: Changes, outward: Outward, fault: Fault) -> None:
         """The statements of `reaching.write`, in their order."""
+        fault()
+        assert len(self.apply_all(outward.children, fault)) == len(outward.children), "a child is new"
         for child in outward.children:
             assert isinstance(child.instance, Child), "a child is inserted as one"
-            assert self.apply(child), "a child is new"
             assert child.instance.idempotency_digest not in self.keys, "widem_unique"
             self.keys.add(child.instance.idempotency_digest or "")
+        fault()
         for command in outward.commands:
             family = self.find_ulid(command.ulid)
             row = Delivery(0, family.instance.id, "*", command.kind, command.source_id, command.created_at)
             row.sender = command.sender
             self.send(family, row)
-        self.cascades.extend(outward.cascades)
+        if outward.cascades:
+            self._undo.append(partial(setattr, self, "cascades", self.cascades))
+            self.cascades = [*self.cascades, *outward.cascades]
         for each in outward.dependencies:
             awaited = self.find_ulid(each.ulid).instance.id
             place = (each.wait.id, each.wait.instance_id, each.wait.step_run_id)
-            self.dependencies.append(Depending(*place, awaited, each.is_needed))
+            self._set_dependencies([*self.dependencies, Depending(*place, awaited, each.is_needed)])
+        fault()
         if outward.end is not None:
             self._tell_end(changes, outward.end)
 
@@ -258,8 +328,12 @@ class Memory:
 
     def find_ulid(self, ulid: str) -> Family:
         """The family of that ULID."""
-        [family] = [family for family in self.families.values() if family.instance.ulid == ulid]
-        return family
+        return self.families[self.ulids[ulid]]
+
+    def list_children(self, instance_id: int) -> list[Family]:
+        """The runs that one has started, by their ids."""
+        found = [family for family in self.families.values() if family.parent_id == instance_id]
+        return sorted(found, key=lambda family: family.instance.id)
 
     def _write(self, family: Family, changes: Changes, fault: Fault) -> None:
         """The statements of `applying.apply`, in its order."""
@@ -304,11 +378,13 @@ class Memory:
             if (known.wait_id, known.source_id) == (row.wait_id, row.source_id):
                 twin = copy(known)
                 twin.taken_at = known.taken_at or row.taken_at
+                self._undo.append(partial(family.signals.__setitem__, known.id, known))
                 family.signals[known.id] = twin
                 return False
         self.last_signal += 1
         twin = copy(row)
         twin.id = self.last_signal
+        self._undo.append(partial(family.signals.pop, twin.id))
         family.signals[twin.id] = twin
         return True
 
@@ -381,6 +457,8 @@ def _read_step(step: StepRun) -> StepRun:
 
 def _list_halted(family: Family) -> Iterator[StepRun]:
     """Where each unfinished body of a failed run stood: the newest attempt at its node there."""
+    if family.instance.status is not InstanceStatus.FAILED:
+        return
     newest: dict[tuple[str, int | None], tuple[int, int]] = {}
     steps = [step for step in family.steps.values() if step.role is StepRole.STEP]
     for step in steps:
@@ -513,12 +591,16 @@ def _read_ended(family: Family, snapshot: Snapshot) -> dict[tuple[int | None, st
     return ended
 
 
-def _check(family: Family) -> None:
+def _check(family: Family, changes: Changes) -> None:
+    """The constraints, for the rows that were written."""
     check_instance(family.instance)
-    for step in family.steps.values():
-        check_step(step)
-    check_steps(family.steps.values())
-    for wait in family.waits.values():
-        check_wait(wait)
-    check_signals(family.signals.values())
-    check_scopes(family.scopes.values())
+    for step in (*changes.steps, *changes.new_steps):
+        check_step(family.steps[step.id])
+    for wait in (*changes.waits, *changes.new_waits):
+        check_wait(family.waits[wait.id])
+    if changes.new_steps:
+        check_steps(family.steps.values())
+    if changes.deliveries or changes.new_deliveries:
+        check_signals(family.signals.values())
+    if changes.scopes or changes.new_scopes or changes.adopted_scopes:
+        check_scopes(family.scopes.values())

@@ -6,7 +6,9 @@ from functools import cache
 
 from korak.graphs import hygiene
 from korak.graphs.builder import GraphBuilder, graph
-from korak.graphs.plans import Plan, build, freeze
+from korak.graphs.freezing import freeze
+from korak.graphs.planning import build
+from korak.graphs.plans import Plan
 from korak.graphs.validation import validate
 from korak.model import JsonObject
 from korak.steps.registry import Registry

@@ -12,7 +12,14 @@ from tests.support.memory import Emit, Family, Memory
 
 Row = TypeVar("Row", StepRun, Wait)
 
-COMMANDS = (DeliveryKind.CANCEL, DeliveryKind.PAUSE, DeliveryKind.RESUME)
+HURRIED = (
+    DeliveryKind.CANCEL,
+    DeliveryKind.PAUSE,
+    DeliveryKind.RESUME,
+    DeliveryKind.RETRY,
+    DeliveryKind.CHILD,
+    DeliveryKind.ENDED,
+)
 AWAITED = (WaitKind.SIGNAL, WaitKind.EVENT)
 
 
@@ -69,7 +76,7 @@ def list_untaken(family: Family, now: datetime, soon: timedelta, after: timedelt
     """Deliveries that nobody took for a while, stamped."""
     untaken = []
     for row in family.signals.values():
-        patience = soon if row.kind in COMMANDS and row.id not in family.stamps else after
+        patience = soon if row.kind in HURRIED and row.id not in family.stamps else after
         is_over = family.stamps.get(row.id, row.created_at) <= now - patience
         if is_over and row.taken_at is None and row.buffered_at is None:
             untaken.append(row)
@@ -77,9 +84,9 @@ def list_untaken(family: Family, now: datetime, soon: timedelta, after: timedelt
     return untaken
 
 
-def unpark(family: Family, now: datetime) -> int:
-    """Steps that waited for an engine with their type are ready: there is one."""
-    parked = [step for step in family.live if step.parked_for is ParkedFor.ENGINE]
+def unpark(family: Family, now: datetime, reason: ParkedFor = ParkedFor.ENGINE) -> int:
+    """Steps that waited for an engine with their type are ready: there is one; or a hold is over."""
+    parked = [step for step in family.live if step.parked_for is reason]
     for step in parked:
         family.steps[step.id] = _with(step, parked_for=None, ready_at=now, sent_at=None)
     return len(parked)

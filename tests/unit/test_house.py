@@ -93,6 +93,11 @@ def test_the_store_asks_the_database_for_its_time_in_one_place() -> None:
     assert len(found) <= 1, found
 
 
+def test_every_statement_is_asked_for() -> None:
+    words = {word for path in list_files(*SOURCES) for word in re.findall(r"\w+", path.read_text())}
+    assert {path.stem for path in list_files(STORE.relative_to(ROOT).as_posix(), suffix=".sql")} - words == set()
+
+
 def test_no_table_is_made_but_by_a_migration() -> None:
     found = [
         name(path) for path in list_files(*SOURCES, "tests") if any("create_all" in call for call in list_calls(path))

@@ -7,16 +7,17 @@ from typing import Final, cast
 
 from ulid import ULID
 
+from korak.core.arriving import Arrival
 from korak.core.exporting import FORMAT, write_document
 from korak.core.facts import ForkAsked
-from korak.core.importing import Arrival, admit, count_names
+from korak.core.importing import count_names, import_run
 from korak.core.opening import Owner, Version
 from korak.errors import Conflict, NotFound, Unavailable
 from korak.graphs.hygiene import canonical
 from korak.model import JsonObject
 from korak.owners.roles import Verb
 from korak.policy import get_policy
-from korak.store import families
+from korak.store import copies as stored
 from korak.store.database import Session
 from korak_api.instances import find
 from korak_api.operations import Answer, Body, Call, Operation
@@ -65,13 +66,13 @@ IMPORT: Final = Body(
 
 async def export(call: Call) -> Answer:
     """GET /v1/instances/{ulid}/export."""
-    found = await families.load(call.resources.database, call.owner_scope, call.path["ulid"])
+    found = await stored.load(call.resources.database, call.owner_scope, call.path["ulid"])
     if found is None:
         raise NotFound("instance_not_found", key=call.path["ulid"])
-    family, version = found
+    contents, version = found
     contracts = hashlib.sha256(canonical(version["contracts"])).hexdigest()
     definition = {**{name: version[name] for name in VERSION}, "contracts": contracts}
-    return Answer(write_document(family, definition, call.now))
+    return Answer(write_document(contents, definition, call.now))
 
 
 async def bring(call: Call) -> Answer:
@@ -81,7 +82,7 @@ async def bring(call: Call) -> Answer:
     ulids = sorted(str(ULID.from_datetime(call.now)) for _ in range(count_names(body)))
     owner = Owner(call.owner_scope, call.reach.owner.type, call.reach.owner.id)
     arrival = Arrival(version, owner, call.actor, iter(ulids), get_policy(resources.settings), call.now)
-    changes = admit(body, arrival)
+    changes = import_run(body, arrival)
     await resources.importer.write(changes)
     view = view_changes(changes, number)
     return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings), 201)

@@ -14,7 +14,7 @@ from korak.clock import Clock
 from korak.errors import TransientError
 from korak.graphs.plans import Plan
 from korak.loop import wait
-from korak.store import chunks, instances
+from korak.store import chunks, details, instances
 from korak.store.database import Connection, Database, Session
 from korak.store.plans import Plans
 from korak_api.rendering import show_chunk, show_event
@@ -92,7 +92,7 @@ class Feed:
         """The status first: where it says that the instance has ended, history is complete."""
         async with self._database.acquire() as connection:
             status = await instances.get_end(connection, self._instance_id)
-            lines = await instances.list_events(connection, self._instance_id, after=place.seq, limit=EVENTS)
+            lines = await details.list_events(connection, self._instance_id, after=place.seq, limit=EVENTS)
             seen = dict(place.seen)
             plan = await self._get_plan(connection) if lines else None
             new = await chunks.follow(connection, self._instance_id, seen, limit=CHUNKS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from korak.core.changes import Changes
 from korak.dispatch import Dispatcher
-from korak.store import families
+from korak.store import copies
 from korak.store.database import Database
 from korak.store.sealing import Ids
 
@@ -13,7 +13,7 @@ BLOCK = 500
 
 
 class Importer:
-    """Writes what the core has admitted. One a process."""
+    """Writes what the core has read from documents. One a process."""
 
     def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
         self._database = database
@@ -21,5 +21,5 @@ class Importer:
 
     async def write(self, changes: Changes) -> None:
         """Write one. Raises Invalid where the database refuses a row of it; then nothing is stored."""
-        await families.write(self._database, changes, Ids(BLOCK), self._dispatcher)
+        await copies.write(self._database, changes, Ids(BLOCK), self._dispatcher)
         await self._dispatcher.send([changes])

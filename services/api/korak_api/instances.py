@@ -8,7 +8,7 @@ from typing import Any
 from korak.errors import NotFound
 from korak.model import InstanceStatus
 from korak.owners.roles import Verb
-from korak.store import instances
+from korak.store import details, instances
 from korak.store.branches import list_branches
 from korak.store.database import Connection, Session
 from korak.store.heartbeats import get_beats
@@ -82,7 +82,7 @@ async def list_steps(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
         after = page.after[0] if page.after else None
-        rows = await instances.list_steps(connection, view.instance.id, after=after, limit=page.asked)
+        rows = await details.list_steps(connection, view.instance.id, after=after, limit=page.asked)
         branches = await list_branches(connection, rows)
         beats = await get_beats(connection, rows)
     items = [
@@ -98,7 +98,7 @@ async def list_events(call: Call) -> Answer:
     after = page.after[0] if page.after else call.query.get("after", 0)
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
-        rows = await instances.list_events(connection, view.instance.id, after=after, limit=page.asked)
+        rows = await details.list_events(connection, view.instance.id, after=after, limit=page.asked)
         plans = await call.resources.plans.get(Session(connection), [view.instance.version_id])
     [plan] = plans.values()
     return Answer(make_page(page, rows, [show_event(row, plan) for row in rows], lambda row: (row["seq"],)))
@@ -106,13 +106,13 @@ async def list_events(call: Call) -> Answer:
 
 async def list_waits(call: Call) -> Answer:
     """GET /v1/instances/{ulid}/waits."""
-    return await _list_below(call, instances.list_waits, show_wait)
+    return await _list_below(call, details.list_waits, show_wait)
 
 
 async def list_failures(call: Call) -> Answer:
     """GET /v1/instances/{ulid}/failures."""
     return await _list_below(
-        call, instances.list_failures, lambda row: show_failure(row, sees_failures=call.sees_failures)
+        call, details.list_failures, lambda row: show_failure(row, sees_failures=call.sees_failures)
     )
 
 

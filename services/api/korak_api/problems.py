@@ -10,7 +10,8 @@ import orjson
 import structlog
 from starlette.responses import Response
 
-from korak.errors import Issue, KorakError, Problem, Refused, TransientError, Unauthenticated, render
+from korak.codes import render
+from korak.errors import Issue, KorakError, Problem, Refused, TransientError, Unauthenticated
 
 TYPE: Final = "urn:korak:problem:"
 MEDIA: Final = "application/problem+json"

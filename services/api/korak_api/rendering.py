@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from korak.codes import MESSAGES, render
 from korak.core.rows import StepRun
 from korak.core.states import WROTE, list_written
-from korak.errors import MESSAGES, render
 from korak.graphs.plans import Plan
 from korak.model import APP_WIDE, EventType, JsonObject, StepStatus
 from korak.owners.tokens import Token
@@ -43,6 +43,11 @@ def show_message(code: str, message: str | None, params: Mapping[str, Any] | Non
     if code in MESSAGES and not message:
         return render(code, params)
     return message or render(code, params)
+
+
+def show_params(code: str, params: Mapping[str, Any] | None, *, sees_failures: bool) -> Shown:
+    """What a message is made of: the pointer of what was wrong, the limit that was passed."""
+    return {} if params is None or (code == HIDDEN and not sees_failures) else dict(params)
 
 
 def show_step(
@@ -97,6 +102,7 @@ def _show_error(step: StepRun, *, sees_failures: bool) -> Shown | None:
     return {
         "code": step.error_code,
         "message": message,
+        "params": show_params(step.error_code, step.error_params, sees_failures=sees_failures),
         "retryable": step.error_retryable,
         "category": step.error_category,
     }
@@ -181,6 +187,7 @@ def show_failure(row: Mapping[str, Any], *, sees_failures: bool) -> Shown:
         "code": row["code"],
         "type": row["type"] if is_open else None,
         "message": show_message(row["code"], row["message"], row["params"], sees_failures=sees_failures),
+        "params": show_params(row["code"], row["params"], sees_failures=sees_failures),
         "trace": row["trace"] if sees_failures else None,
         "at": show_time(row["created_at"]),
     }

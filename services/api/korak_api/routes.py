@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak_api import commands, copies, definitions, following, general, instances, leavings, signals, starts, tokens
+from korak_api import (
+    commands,
+    copies,
+    definitions,
+    following,
+    general,
+    holding,
+    instances,
+    leavings,
+    signals,
+    starts,
+    tokens,
+)
 from korak_api.operations import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -16,6 +28,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *commands.OPERATIONS,
     *copies.OPERATIONS,
     *signals.OPERATIONS,
+    *holding.OPERATIONS,
     *tokens.OPERATIONS,
     *general.OPERATIONS,
 )

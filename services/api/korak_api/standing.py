@@ -11,7 +11,8 @@ from korak.core.rows import Instance, StepRun, Wait
 from korak.model import InstanceStatus, JsonObject, Priority, StepRole, WaitKind
 from korak.store.branches import name_branches
 from korak.store.instances import PAUSED, View
-from korak_api.rendering import Shown, show_message, show_owner, show_time
+from korak.store.parking import Reason
+from korak_api.rendering import Shown, show_message, show_owner, show_params, show_time
 from korak_api.spending import show_budget
 from korak_api.undoing import may_cancel, may_retry, show_compensation
 
@@ -99,6 +100,7 @@ def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
         "message": show_message(
             instance.failure_code, instance.failure_message, instance.failure_params, sees_failures=sees_failures
         ),
+        "params": show_params(instance.failure_code, instance.failure_params, sees_failures=sees_failures),
         "node": instance.failed_node_id,
         "category": instance.failure_category,
         "non_retryable": view.is_final,
@@ -127,6 +129,9 @@ def _list_waiting(view: View) -> Iterable[Shown]:
         waits = [wait for wait in view.waits if wait.step_run_id == step.id]
         for shown in _list_waits(step, waits, {} if node is None else node.raw, view.awaited):
             yield {**shown, **told}
+        if step.parked_for is not None:
+            why = view.parked.get(step.id, Reason(()))
+            yield {**_show_waiting(step, step.parked_for, step.created_at, why.until, names=[*why.names]), **told}
 
 
 def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject, awaited: Awaited) -> Iterable[Shown]:
@@ -139,8 +144,6 @@ def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject, awaited: A
             due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
             shown = _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
             yield {**shown, **_show_asked(wait, config), **_show_awaited(wait, awaited.get(wait.id, ()))}
-    if step.parked_for is not None:
-        yield _show_waiting(step, step.parked_for, step.created_at, None)
 
 
 def _show_asked(wait: Wait, config: JsonObject) -> Shown:

@@ -14,12 +14,12 @@ from korak.core.changes import Changes
 from korak.core.facts import Claimed
 from korak.core.rows import StepRun
 from korak.errors import TransientError
-from korak.loop import Backoff, wait
 from korak.store.transacting import Ask, Skipped
 from korak_engine.desk import Desk
 from korak_engine.identity import Identity
 from korak_engine.lining import arrange
 from korak_engine.recording import find_granted
+from korak_engine.repeating import settle_all
 from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 
@@ -30,14 +30,14 @@ log: logging.Logger = logging.getLogger(__name__)
 class Nudge:
     """A step that something says is ready, on its way to a claim. The claim's token is made once.
 
-    `is_closed`: it was answered, so that its slot is no longer kept for it.
+    `is_settled`: it was answered, so that its slot is no longer kept for it.
     """
 
     step_id: int
     fact: Claimed | None = None
     instance_id: int = 0
     skips: int = 0
-    is_closed: bool = False
+    is_settled: bool = False
 
 
 Granted = Callable[[Changes], None]
@@ -154,30 +154,17 @@ class Claimer:
         """Claim for ever. A fault that passes repeats what wasn't answered, with the tokens that it had."""
         while True:
             batch, deliveries = await inbox.take(self._limit)
-            backoff, failures = Backoff(), 0
-            while batch:
-                try:
-                    with self._measure("claim", len(batch)):
-                        batch = await self._claim(batch)
-                except TransientError as error:
-                    failures += 1
-                    batch = [nudge for nudge in batch if not nudge.is_closed]
-                    log.warning("%s steps wait to be claimed: %s", len(batch), error.message)
-                    await wait(backoff.after(failures))
-                except Exception:
-                    log.exception("%s steps can't be claimed", len(batch))
-                    for nudge in batch:
-                        self._close(nudge)
-                    batch = []
+            await settle_all(batch, self._claim, self._settle, "steps wait to be claimed")
             for delivery in deliveries:
                 await delivery.ack()
 
     async def _claim(self, batch: Sequence[Nudge]) -> list[Nudge]:
         """Claim what can be; the nudges that others kept us from."""
-        found = await self._find(batch)
         left: list[Nudge] = []
-        for part, patience in arrange(found, lambda nudge: nudge.instance_id):
-            left += await self._answer(part, patience)
+        with self._measure("claim", len(batch)):
+            found = await self._find(batch)
+            for part, patience in arrange(found, lambda nudge: nudge.instance_id):
+                left += await self._answer(part, patience)
         return left
 
     async def _find(self, batch: Sequence[Nudge]) -> list[Nudge]:
@@ -191,7 +178,7 @@ class Claimer:
             if nudge.instance_id and not self._slots.holds(nudge.step_id):
                 found.append(nudge)
             else:
-                self._close(nudge)
+                self._settle(nudge)
         return found
 
     async def _find_instances(self, step_ids: Sequence[int]) -> dict[int, int]:
@@ -199,9 +186,9 @@ class Claimer:
             rows = await runner.fetch("steps_find", ids=step_ids)
         return {row["id"]: row["instance_id"] for row in rows}
 
-    def _close(self, nudge: Nudge) -> None:
-        if not nudge.is_closed:
-            nudge.is_closed = True
+    def _settle(self, nudge: Nudge) -> None:
+        if not nudge.is_settled:
+            nudge.is_settled = True
             self._slots.release(1)
 
     async def _answer(self, batch: Sequence[Nudge], patience: float | None) -> list[Nudge]:
@@ -217,7 +204,7 @@ class Claimer:
                     continue
                 case Changes():
                     done.append(_adopt(answer, nudge))
-            self._close(nudge)
+            self._settle(nudge)
         for changes in done:
             self._sights.see(changes.after)
             if changes.claimed:

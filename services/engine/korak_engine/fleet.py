@@ -15,6 +15,7 @@ from korak.catalogue import load_registry, open_secrets
 from korak.clock import Clock
 from korak.config import Settings
 from korak.connecting import connect_broker, make_database
+from korak.core.holds import Holds
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
 from korak.informing import Informer
@@ -25,6 +26,7 @@ from korak.policy import get_policy
 from korak.releasing import Puller
 from korak.service import Health
 from korak.steps.registry import Registry
+from korak.store import holds
 from korak.store.clocks import measure
 from korak.store.database import Database, Hot, Session
 from korak.store.engines import list_held
@@ -55,6 +57,8 @@ BEAT = 1.0
 
 CHECK = 2.0
 """Seconds between two looks for attempts past their time, and for attempts that were cancelled."""
+HOLDS = 1.0
+"""Seconds between two looks for holds: what an engine begins in between, it begins as if they weren't there yet."""
 
 
 @dataclass(slots=True)
@@ -90,10 +94,10 @@ class Builder:
         settings = self._settings
         registry = load_registry(settings)
         database = await self._stack.enter_async_context(make_database(settings, "engine"))
-        await self._set_clock(database)
+        known = await self._look_around(database)
         broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
         handlers = await self._enter_handlers(registry, database)
-        identity = Identity(frozenset(settings.engine.queues), handlers.runs)
+        identity = Identity(frozenset(settings.engine.queues), handlers.runs, holds=known)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
         informer = await self._stack.enter_async_context(Informer(database, broker, self._clock))
         dispatcher = Dispatcher(broker, Gate(database), engine, informer)
@@ -113,19 +117,20 @@ class Builder:
             *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.results) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
+            self._watch_holds(database, engine),
             self._watch_hearts(engine),
             self._free(make_desk(), engine),
         ]
         return Fleet(engine, consumer, works, settings.engine.drain)
 
-    async def _set_clock(self, database: Database) -> None:
-        """Measure the database's clock, as soon as it can be reached: nothing is done by another one."""
-        backoff, failures, is_set = Backoff(most=2.0), 0, False
-        while not is_set:
+    async def _look_around(self, database: Database) -> Holds:
+        """Measure the database's clock and see what is held, as soon as it can be reached: nothing begins before."""
+        backoff, failures = Backoff(most=2.0), 0
+        while True:
             try:
                 async with database.acquire() as connection:
                     await measure(Session(connection), self._clock)
-                is_set = True
+                    return await holds.load(Session(connection), self._clock.now())
             except TransientError as error:
                 failures += 1
                 log.warning("the engine waits for its database: %s (%s)", error.message, error.__cause__)
@@ -177,6 +182,13 @@ class Builder:
             engine.cancel([work for work in held if work.step.id not in still])
 
         await run_every(asyncio.Event(), look, lambda _: CHECK)
+
+    async def _watch_holds(self, database: Database, engine: Engine) -> None:
+        async def look() -> None:
+            async with database.acquire() as connection:
+                engine.identity.holds = await holds.load(Session(connection), self._clock.now())
+
+        await run_every(asyncio.Event(), look, lambda _: HOLDS)
 
     async def _watch_hearts(self, engine: Engine) -> None:
         async def write() -> None:

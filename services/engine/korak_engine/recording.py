@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from korak.core.changes import Changes, Grant
 from korak.core.facts import Finished, HandedBack
 from korak.core.snapshot import Snapshot
 from korak.core.starting import grant_again
-from korak.errors import TransientError
-from korak.loop import Backoff, wait
 from korak.store.applying import apply, needs_transaction
 from korak.store.database import Hot, is_data_fault
 from korak.store.rooms import hold_rooms, settle_rooms
@@ -22,10 +19,9 @@ from korak.store.sealing import Ids, seal
 from korak.store.transacting import Answer, Ask, Skipped, decide_together
 from korak_engine.desk import Desk
 from korak_engine.lining import arrange
+from korak_engine.repeating import settle_all
 from korak_engine.sights import Sights
 from korak_engine.work import Work
-
-log: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -66,23 +62,13 @@ class Recorder:
     async def work(self, results: Results) -> None:
         """Record for ever. A fault that passes repeats what wasn't recorded, with the tokens that it had."""
         while True:
-            batch = taken = await results.take()
-            backoff, failures = Backoff(), 0
-            while batch:
-                try:
-                    with self._measure("record", len(batch)):
-                        batch = await self._record(batch)
-                except TransientError as error:
-                    failures += 1
-                    batch = [result for result in batch if not result.is_settled]
-                    log.warning("%s results wait to be recorded: %s", len(batch), error.message)
-                    await wait(backoff.after(failures))
-                except Exception:
-                    log.exception("%s results can't be recorded", len(batch))
-                    for result in batch:
-                        self._settle(result, None)
-                    batch = []
-            results.release(taken)
+            batch = await results.take()
+            await settle_all(batch, self._record_measured, self._settle, "results wait to be recorded")
+            results.release(batch)
+
+    async def _record_measured(self, batch: Sequence[Result]) -> list[Result]:
+        with self._measure("record", len(batch)):
+            return await self._record(batch)
 
     async def _record(self, batch: Sequence[Result]) -> list[Result]:
         """Record what can be; the results that others kept us from."""
@@ -98,7 +84,10 @@ class Recorder:
         return await self._record_locked([result for result in batch if id(result) not in settled], now)
 
     def _decide_first(self, batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
-        """What can be recorded from the engine's own snapshots: the results of one instance in one go."""
+        """What can be recorded from the engine's own snapshots: the results of one instance in one go.
+
+        What needs room under a limit is decided where that is told: under its key's lock.
+        """
         mine: dict[int, list[Result]] = {}
         for result in batch:
             if result.skips == 0:
@@ -110,7 +99,8 @@ class Recorder:
             decided = [
                 (result, answer) for result, answer in zip(results, answers, strict=True) if isinstance(answer, Changes)
             ]
-            if any(changes.dropped is None for _, changes in decided):
+            has_needs = any(changes.demands for _, changes in decided)
+            if not has_needs and any(changes.dropped is None for _, changes in decided):
                 quick += decided
         return quick
 
@@ -157,7 +147,7 @@ class Recorder:
                 case Changes():
                     done.append((result, adopt(answer, result.fact)))
                 case _:
-                    self._settle(result, None)
+                    self._settle(result)
         await self._tell(done)
         return left
 
@@ -169,7 +159,7 @@ class Recorder:
         for result, changes in done:
             self._settle(result, changes)
 
-    def _settle(self, result: Result, changes: Changes | None) -> None:
+    def _settle(self, result: Result, changes: Changes | None = None) -> None:
         if not result.is_settled:
             result.is_settled = True
             self._tell_engine(result, changes)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 @dataclass(eq=True)
 class Report:
     """Counts of rows. `requeued` are deliveries and steps sent again, `reclaimed` attempts taken from lost engines,
-    `cascaded` children that a command of their parent's went to, `roused` steps that found room under their limits.
+    `cascaded` children that a command of their parent's went to, `roused` steps that found room under their limits,
+    `unheld` what holds had kept.
 
     `interrupted` are stages that the next pass does, since the database couldn't now.
     """
@@ -22,6 +23,7 @@ class Report:
     reclaimed: int = 0
     requeued: int = 0
     roused: int = 0
+    unheld: int = 0
     deliveries: int = 0
     deadlines: int = 0
     released: int = 0

@@ -12,7 +12,7 @@ from korak.clock import Clock
 from korak.errors import TransientError
 from korak.releasing import Releaser
 from korak.store import waking
-from korak_waker import clearing, delivering, due, limiting, resending
+from korak_waker import clearing, delivering, due, holding, limiting, resending
 from korak_waker.inbox import Inbox
 from korak_waker.kin import Kin
 from korak_waker.passing import Pass, Tools
@@ -51,6 +51,7 @@ class Waker:
             "reclaim": Reclaimer().reclaim,
             "resend": resending.resend,
             "unpark": resending.unpark,
+            "holds": holding.release,
             "limits": limiting.rouse,
             "due": due.wake,
             "polls": due.poll,

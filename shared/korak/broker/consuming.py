@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,6 +16,7 @@ from korak.broker.linking import Link, Session, Upkeep
 from korak.broker.messages import MalformedMessage, Message, decode
 from korak.broker.port import Delivery
 from korak.broker.publishing import Publisher
+from korak.broker.shelf import Shelf
 from korak.errors import TransientError
 
 log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
@@ -79,9 +79,7 @@ class RabbitConsumer:
         self._link = link
         self._queues = tuple(dict.fromkeys(queues))
         self._prefetch = prefetch
-        self._kept: deque[Incoming] = deque()
-        self._arrived = asyncio.Event()
-        self._is_stopped = False
+        self._shelf: Shelf[Incoming] = Shelf()
         self._unsettled: set[Incoming] = set()
         self._tags: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,25 +88,12 @@ class RabbitConsumer:
 
     async def get(self, limit: int) -> list[Delivery]:
         """See `korak.broker.port.Consumer`."""
-        while not self._kept:
-            if self._is_stopped:
-                return []
-            self._arrived.clear()
-            await self._arrived.wait()
-        taken: list[Delivery] = []
-        ids = 0
-        while self._kept and (not taken or ids < limit):
-            delivery = self._kept.popleft()
-            taken.append(delivery)
-            ids += len(delivery.message)
-        return taken
+        return await self._shelf.take(limit)
 
     async def stop(self) -> None:
         """See `korak.broker.port.Consumer`."""
-        if self._is_stopped:
+        if not self._shelf.stop():
             return
-        self._is_stopped = True
-        self._arrived.set()
         channel = await self._upkeep.stop()
         if channel is None:
             return
@@ -117,14 +102,14 @@ class RabbitConsumer:
                 await guard(channel.basic_cancel(tag), self.timeout)
         if self._tasks:
             await asyncio.wait(self._tasks)
-        while self._kept:
-            await self._kept.popleft().reject()
+        for delivery in self._shelf.clear():
+            await delivery.reject()
         await self._close_if_done(channel)
 
     def settle(self, delivery: Incoming, channel: AbstractChannel) -> None:
         """One delivery less to wait for; the last one after a stop closes the channel."""
         self._unsettled.discard(delivery)
-        if self._is_stopped and not self._unsettled:
+        if self._shelf.is_stopped and not self._unsettled:
             self._spawn(self._close_if_done(channel))
 
     async def set_up(self, session: Session, channel: AbstractChannel) -> None:
@@ -140,7 +125,7 @@ class RabbitConsumer:
 
     def lose(self) -> None:
         """The channel is gone: the server delivers again what was not acked."""
-        self._kept.clear()
+        self._shelf.clear()
         self._tags.clear()
         self._unsettled.clear()
 
@@ -152,11 +137,10 @@ class RabbitConsumer:
             return
         incoming = Incoming(self, delivered, message, queue=queue)
         self._unsettled.add(incoming)
-        if self._is_stopped:
+        if self._shelf.is_stopped:
             await incoming.reject()
             return
-        self._kept.append(incoming)
-        self._arrived.set()
+        self._shelf.put(incoming)
 
     async def _bury(self, queue: str, delivered: DeliveredMessage, malformed: MalformedMessage) -> None:
         log.error("message_malformed", queue=queue, why=malformed.why, size=len(delivered.body))

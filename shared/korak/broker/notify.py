@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -22,6 +21,7 @@ from korak.broker.messages import (
     pack,
 )
 from korak.broker.port import ESCALATIONS, Consumer, Delivery, Notifier, Puller, Subscription
+from korak.broker.shelf import Shelf
 from korak.errors import TransientError
 
 log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
@@ -209,38 +209,21 @@ class ToldConsumer:
 
     def __init__(self, broker: NotifyBroker, notifier: Notifier) -> None:
         self._broker = broker
-        self._kept: deque[Pulled] = deque()
-        self._arrived = asyncio.Event()
-        self._is_stopped = False
+        self._shelf: Shelf[Pulled] = Shelf()
         self._listening = asyncio.create_task(self._listen(notifier))
 
     async def get(self, limit: int) -> list[Delivery]:
         """See `korak.broker.port.Consumer`."""
-        while not self._kept:
-            if self._is_stopped:
-                return []
-            self._arrived.clear()
-            await self._arrived.wait()
-        taken: list[Delivery] = []
-        ids = 0
-        while self._kept and (not taken or ids < limit):
-            delivery = self._kept.popleft()
-            taken.append(delivery)
-            ids += len(delivery.message)
-        return taken
+        return await self._shelf.take(limit)
 
     async def stop(self) -> None:
         """See `korak.broker.port.Consumer`."""
-        if self._is_stopped:
+        if not self._shelf.stop():
             return
-        self._is_stopped = True
-        self._arrived.set()
         self._listening.cancel()
         await asyncio.wait({self._listening})
-        kept = [delivery.message for delivery in self._kept]
-        self._kept.clear()
         with suppress(TransientError):
-            await self.take_back(kept)
+            await self.take_back([delivery.message for delivery in self._shelf.clear()])
 
     async def take_back(self, messages: Sequence[Message]) -> None:
         """Tells them again, to whoever listens now."""
@@ -258,8 +241,7 @@ class ToldConsumer:
         except MalformedMessage as malformed:
             log.error("message_malformed", queue=ESCALATIONS, why=malformed.why, size=len(payload))
             return
-        self._kept.append(Pulled(self, message))
-        self._arrived.set()
+        self._shelf.put(Pulled(self, message))
 
 
 class EndedSubscription:

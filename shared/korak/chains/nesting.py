@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from korak.chains import naming
 from korak.chains.naming import misuse
 from korak.chains.numbers import read_count
+from korak.chains.signals import Listening
 from korak.chains.steps import Start, Step
 from korak.graphs.builder import Duration
 from korak.graphs.schema import KEY
@@ -27,7 +28,7 @@ PLACE: Final = "start_item_index"
 _ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 
-class Nesting:
+class Nesting(Listening):
     """Other workflows: run as a step, started one for each item, or waited for."""
 
     _steps: list[Step]
@@ -225,23 +226,6 @@ class Nesting:
     @property
     def key(self) -> str:
         """What the workflow is called."""
-        raise NotImplementedError
-
-    def _listen(
-        self,
-        name: str,
-        config: JsonObject,
-        result_key: str | None,
-        timeout: Duration | None,
-        timed_out: str | None,
-        kind: str = "wait",
-    ) -> Self:
-        raise NotImplementedError
-
-    def _name(self, given: str | None) -> str:
-        raise NotImplementedError
-
-    def _add(self, step: Step) -> Self:
         raise NotImplementedError
 
 

@@ -180,12 +180,17 @@ class StartOptions(DispatchOptions, total=False):
 
 
 class ListOptions(TypedDict, total=False):
-    """Which instances are listed; what isn't given lets all pass. Times are ISO 8601."""
+    """Which instances are listed; what isn't given lets all pass. Times are ISO 8601.
+
+    `parent`: those that one of these runs has started; `root`: these runs and all below them.
+    """
 
     id: Sequence[str] | str
     status: Sequence[str] | str
     definition: Sequence[str] | str
     label: Sequence[str] | str
+    parent: Sequence[str] | str
+    root: Sequence[str] | str
     created_after: str
     created_before: str
     updated_after: str

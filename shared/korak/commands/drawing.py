@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import orjson
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from korak.chains.nesting import PLACE
+from korak.commands.arranging import MOST, Rest, arrange
+from korak.commands.fitting import Fitted, Row
+from korak.commands.values import compact, draw_result
 from korak.model import InstanceStatus, StepRole, StepStatus
 
 GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
@@ -23,9 +25,6 @@ GLYPHS: Final[Mapping[str, tuple[str, str]]] = {
     StepStatus.CANCELLED: ("⊘", "dim"),
     "paused": ("‖", "magenta"),
 }
-LONGEST = 60
-"""Characters of a value that stands beside something else."""
-
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -38,8 +37,7 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
         parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
         if hooks:
             parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
-    waits = [Text.assemble(("waits ", "yellow"), line) for line in _list_waits(instance, now)]
-    tail = [*waits, *_list_ends(instance)]
+    tail = [*_draw_waits(instance, now), *_list_ends(instance)]
     if tail:
         parts += [Text(), *(Padding(line, (0, 0, 0, 2)) for line in tail)]
     return Group(*parts)
@@ -49,19 +47,8 @@ def draw_list(instances: Sequence[Mapping[str, Any]], *, now: datetime) -> Rende
     """A line an instance."""
     if not instances:
         return Text("There are no instances.", "dim")
-    table = _get_grid("instance", "definition", "status", "age", "at")
-    for instance in instances:
-        at = ", ".join(map(str, instance.get("nodes") or ()))
-        note = (instance.get("failure") or {}).get("code") or at
-        table.add_row(
-            _glyph(_get_status(instance)),
-            Text(str(instance["id"])),
-            Text(f"{instance.get('definition')} v{instance.get('version')}"),
-            Text(_get_status(instance)),
-            show_span(_since(instance.get("created_at"), now)),
-            Text(str(note), "red" if instance.get("failure") else "dim"),
-        )
-    return table
+    rows = [_list_cells(instance, now) for instance in instances]
+    return Fitted(("instance", "definition", "status", "age", "at"), rows, spare="status")
 
 
 def show_span(span: timedelta | None) -> str:
@@ -83,6 +70,19 @@ def show_span(span: timedelta | None) -> str:
     return " ".join(parts[:2])
 
 
+def _list_cells(instance: Mapping[str, Any], now: datetime) -> Row:
+    at = ", ".join(map(str, instance.get("nodes") or ()))
+    note = (instance.get("failure") or {}).get("code") or at
+    return (
+        _glyph(_get_status(instance)),
+        Text(str(instance["id"])),
+        Text(f"{instance.get('definition')} v{instance.get('version')}"),
+        Text(_get_status(instance)),
+        Text(show_span(_since(instance.get("created_at"), now))),
+        Text(str(note), "red" if instance.get("failure") else "dim"),
+    )
+
+
 def _show_run(instance: Mapping[str, Any]) -> str:
     """The id that its caller gave it, and which run of that it is."""
     if instance.get("business_id") is None:
@@ -100,56 +100,87 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     first = Text.assemble(
         (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
     )
-    given = Text.assemble(("  input  ", "dim"), _compact(instance.get("input")))
+    given = Text.assemble(("  input  ", "dim"), compact(instance.get("input")))
     return Group(first, given)
 
 
 def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], now: datetime) -> RenderableType:
-    table = _get_grid("node", "type", "attempt", "took", "")
+    lines = arrange(steps)
+    last = {step["node"]: step for step in lines if not isinstance(step, Rest)}
+    repeated = {_get_visit(step) for step in steps if step.get("attempt", 1) > 1}
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
-    for step in steps:
+    rows: list[Row] = []
+    for step in lines:
+        if isinstance(step, Rest):
+            rows.append(_draw_rest(step))
+            continue
         name = _indent(_get_name(step), step.get("branch"))
         if step["node"] in has_visits and not step.get("branch"):
             name = f"{name} #{step['visit']}"
-        status = str(step["status"])
-        attempt = step.get("attempt", 1)
-        table.add_row(
-            _glyph(status),
-            Text(name, "bold"),
-            Text(str(step.get("type", "")), "dim"),
-            str(attempt) if attempt > 1 or _has_more(step, steps) else "",
-            show_span(_get_length(step, now)),
-            _note(instance, step, now),
-        )
-        if step is _find_last(steps, step["node"]):
-            for child in _list_children(instance, step["node"]):
-                table.add_row(*_draw_child(child, name, now))
-    return table
+        attempt = str(step.get("attempt", 1)) if _get_visit(step) in repeated else ""
+        rows.append(_draw_step(instance, step, name, attempt, now))
+        if step is last[step["node"]]:
+            rows += _draw_children(instance, step["node"], name, now)
+    return Fitted(("node", "type", "attempt", "took", ""), rows, spare="type")
 
 
-def _find_last(steps: Sequence[Mapping[str, Any]], node: str) -> Mapping[str, Any]:
-    """The attempt below which what a node has started is drawn."""
-    return [step for step in steps if step["node"] == node][-1]
+def _draw_step(instance: Mapping[str, Any], step: Mapping[str, Any], name: str, attempt: str, now: datetime) -> Row:
+    return (
+        _glyph(str(step["status"])),
+        Text(name, "bold"),
+        Text(str(step.get("type", "")), "dim"),
+        Text(attempt),
+        Text(show_span(_get_length(step, now))),
+        _note(instance, step, now),
+    )
 
 
-def _list_children(instance: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
+def _get_visit(step: Mapping[str, Any]) -> tuple[str, str, Any]:
+    """What the attempts of one visit share."""
+    return step["node"], _get_role(step), step.get("visit")
+
+
+def _draw_rest(rest: Rest) -> Row:
+    """The bodies of a container that are only counted."""
+    count = Text(f"{'  ' * rest.depth}{sum(rest.counts.values()):,} more", "dim")
+    told = ", ".join(f"{count:,} {status}" for status, count in rest.counts.items())
+    return Text(), count, Text(), Text(), Text(), Text(told, "dim")
+
+
+def _draw_children(instance: Mapping[str, Any], node: str, above: str, now: datetime) -> Iterator[Row]:
+    """The runs that a step has started, below its newest attempt."""
     children = instance.get("children") or ()
-    return [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    own = [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    for child in own:
+        yield _draw_child(child, instance, above, now)
+    if own and instance.get("has_more_children"):
+        indent = " " * (len(above) - len(above.lstrip()) + 2)
+        told = Text(f"korak list --parent {instance['id']}", "dim")
+        yield Text(), Text(f"{indent}and more", "dim"), Text(), Text(), Text(), told
 
 
-def _draw_child(child: Mapping[str, Any], above: str, now: datetime) -> tuple[RenderableType, ...]:
-    """A run that a step has started: its id, by which it is shown itself, and how it stands."""
+def _draw_child(child: Mapping[str, Any], parent: Mapping[str, Any], above: str, now: datetime) -> Row:
+    """A run that a step has started: its id, by which it is shown itself, how it stands, and what is its own."""
     indent = " " * (len(above) - len(above.lstrip()) + 2)
-    failure = child.get("failure") or {}
     took = _between(child.get("created_at"), _read(child.get("ended_at")) or now)
+    own = _list_own(child, parent)
+    failure = child.get("failure") or {}
+    state = (str(failure.get("code")), "red") if failure else (_get_status(child), "dim")
     return (
         _glyph(_get_status(child)),
         Text(f"{indent}{child['id']}"),
         Text(str(child.get("definition")), "dim"),
-        "",
-        show_span(took),
-        Text(str(failure.get("code") or _get_status(child)), "red" if failure else "dim"),
+        Text(),
+        Text(show_span(took)),
+        Text.assemble(f"{compact(own)}  " if own else "", state, f"  {failure.get('message') or ''}"),
     )
+
+
+def _list_own(child: Mapping[str, Any], parent: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was given that isn't just as its parent has it, by which it is told from the others."""
+    has = {**(parent.get("input") or {}), **(parent.get("state") or {})}
+    given = child.get("input") or {}
+    return {name: value for name, value in given.items() if name != PLACE and (name, value) not in has.items()}
 
 
 def _draw_line(instance: Mapping[str, Any]) -> RenderableType:
@@ -182,12 +213,13 @@ def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -
     if status == StepStatus.WAITING:
         return Text("; ".join(_list_waits(instance, now, step)) or "waiting", "yellow")
     if status == StepStatus.RUNNING and step.get("progress") is not None:
-        return Text.assemble(_compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
+        return Text.assemble(compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
     if status != StepStatus.COMPLETED:
         return Text("")
     outcome = step.get("outcome")
     way = "" if outcome in (None, "next") else f"→ {outcome}  "
-    return Text.assemble(way, (_compact(step.get("output")) if step.get("output") else "", "dim"))
+    output = compact(step.get("output")) if step.get("output") else ""
+    return Text.assemble(way, (output, "dim"), no_wrap=True, overflow="ellipsis")
 
 
 def _tell_beat(step: Mapping[str, Any], now: datetime) -> str:
@@ -205,7 +237,8 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, A
     for wait in instance.get("waiting_for") or ():
         if step is not None and (wait.get("node"), wait.get("branch")) != (step["node"], step.get("branch")):
             continue
-        names = ", ".join(map(str, wait.get("remaining") or wait.get("names") or ()))
+        link = " or " if wait.get("mode") == "any" else ", "
+        names = link.join(map(str, wait.get("remaining") or wait.get("names") or ()))
         due = _read(wait.get("due_at"))
         limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
         path = f" [{wait['branch']}]" if wait.get("branch") else ""
@@ -213,7 +246,16 @@ def _list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, A
         yield f"{where}for {wait.get('kind')}{f' {names}' if names else ''}{limit}"
 
 
-def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
+def _draw_waits(instance: Mapping[str, Any], now: datetime) -> Iterator[Text]:
+    """What an instance waits for; what many items wait for isn't told for each."""
+    lines = list(_list_waits(instance, now))
+    for line in lines[:MOST]:
+        yield Text.assemble(("waits ", "yellow"), line)
+    if len(lines) > MOST:
+        yield Text(f"and waits {len(lines) - MOST:,} times more", "dim")
+
+
+def _list_ends(instance: Mapping[str, Any]) -> Iterator[RenderableType]:
     failure = instance.get("failure")
     if failure:
         node = f" at {failure['node']}" if failure.get("node") else ""
@@ -225,20 +267,11 @@ def _list_ends(instance: Mapping[str, Any]) -> Iterator[Text]:
     if instance.get("cancel_reason"):
         yield Text.assemble(("cancelled: ", "bold"), str(instance["cancel_reason"]))
     if instance.get("status") == InstanceStatus.COMPLETED:
-        yield Text.assemble(("result ", "bold green"), _compact(instance.get("result"), most=2_000))
+        yield draw_result(instance.get("result"))
 
 
 def _get_status(instance: Mapping[str, Any]) -> str:
     return str(instance.get("status"))
-
-
-def _has_more(step: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
-    return any(
-        (other["node"], _get_role(other)) == (step["node"], _get_role(step))
-        and other.get("visit") == step.get("visit")
-        and other.get("attempt", 1) > 1
-        for other in steps
-    )
 
 
 def _get_length(step: Mapping[str, Any], now: datetime) -> timedelta | None:
@@ -260,20 +293,6 @@ def _read(moment: Any) -> datetime | None:
     return datetime.fromisoformat(moment) if isinstance(moment, str) else None
 
 
-def _compact(value: Any, most: int = LONGEST) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def _glyph(status: str) -> Text:
     glyph, style = GLYPHS.get(status, ("●", ""))
     return Text(glyph, style)
-
-
-def _get_grid(*names: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, expand=True)
-    table.add_column("")
-    for name in names[:-1]:
-        table.add_column(name, no_wrap=True)
-    table.add_column(names[-1], no_wrap=True, overflow="ellipsis", ratio=1)
-    return table

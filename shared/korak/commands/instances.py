@@ -180,16 +180,19 @@ def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], 
 def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
     """Show an instance that the API has answered, with its steps."""
     steps = list_steps(caller, instance["id"])
-    answer = {**instance, "steps": steps, "children": list_children(caller, instance["id"], steps)}
+    answer = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
     screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
 
 
-def list_children(caller: Caller, instance: str, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The newest of the runs that an instance has started; none is looked for where no step starts any."""
+def list_children(caller: Caller, instance: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The newest of the runs that an instance has started, and whether there are more.
+
+    None is looked for where no step starts any.
+    """
     if not any(step.get("type") in STARTING for step in steps):
-        return []
+        return {"children": [], "has_more_children": False}
     page: dict[str, Any] = caller.get("/v1/instances", parent=[instance], limit=CHILDREN)
-    return list(reversed(page["items"]))
+    return {"children": list(reversed(page["items"])), "has_more_children": page.get("next") is not None}
 
 
 def finish(caller: Caller, instance: str, screen: Screen) -> None:

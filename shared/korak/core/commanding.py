@@ -122,7 +122,9 @@ def expire(draft: Draft) -> None:
         draft.dropped = "not_due"
         return
     stood = next((step for step in _list_steps(draft) if step.scope_id is None), None)
-    seconds = (instance.deadline_at - (instance.started_at or instance.created_at)).total_seconds()
+    seconds = instance.deadline_seconds
+    if seconds is None:
+        seconds = (instance.deadline_at - (instance.started_at or instance.created_at)).total_seconds()
     failing.fail_instance(draft, "deadline_exceeded", {"seconds": seconds}, category=FailureCategory.DEADLINE)
     instance.failed_node_id = None if stood is None else stood.node_id
 

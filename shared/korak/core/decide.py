@@ -14,12 +14,13 @@ from korak.core import (
     failing,
     forking,
     limiting,
-    nesting,
     recording,
     retries,
     rewinding,
+    starting,
     telling,
     undoing,
+    walking,
 )
 from korak.core.changes import Changes, Grant, echo
 from korak.core.draft import Draft
@@ -45,7 +46,6 @@ from korak.core.facts import (
     Started,
 )
 from korak.core.snapshot import Snapshot
-from korak.model import StepStatus
 
 
 def decide(snapshot: Snapshot, fact: Fact, now: datetime) -> Changes:
@@ -65,14 +65,14 @@ def decide_all(snapshot: Snapshot, facts: Sequence[Fact], now: datetime) -> list
     draft = Draft(snapshot, now)
     if not isinstance(facts[0], Broken):
         delivering.obey(draft)
-    told = [_answer_next(draft, fact) for fact in facts]
-    answers = [([grant for grant in claimed if _still_runs(grant)], dropped) for claimed, dropped in told]
+    answers = [_answer_next(draft, fact) for fact in facts]
+    starting.drop_cancelled(draft, [granted for granted, _ in answers])
     if draft.instance.status is not None:
         commanding.settle_status(draft)
     if draft.instance.depth and draft.instance.is_ended and not snapshot.instance.is_ended:
         telling.tell_end(draft)
-    if draft.plan.has_flow and draft.instance.is_ended:
-        draft.needs.leaves = limiting.leave(draft)
+    if draft.plan.has_flow:
+        limiting.settle(draft)
     changes = draft.finish()
     changes.claimed, changes.dropped = answers[0]
     if len(answers) == 1:
@@ -91,11 +91,6 @@ def _answer_next(draft: Draft, fact: Fact) -> tuple[list[Grant], str | None]:
     return draft.claimed, draft.dropped
 
 
-def _still_runs(grant: Grant) -> bool:
-    """Whether nothing later in the decision has cancelled what was made running: then nobody runs it."""
-    return grant.step.status is StepStatus.RUNNING
-
-
 def _answer(draft: Draft, fact: Fact) -> None:
     match fact:
         case Finished(step, token, result, claimant, left):
@@ -105,7 +100,7 @@ def _answer(draft: Draft, fact: Fact) -> None:
             draft.claimant = claimant
             claiming.claim(draft, step, claimant)
         case Started():
-            nesting.begin(draft)
+            walking.set_out(draft)
         case Lost(step, token):
             recording.lose(draft, step, token)
         case HandedBack(step, token):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from korak.core import claiming, commanding, telling, waiting
+from korak.core import claiming, commanding, containers, telling, waiting
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.errors import Conflict
@@ -52,11 +52,15 @@ def _retry(draft: Draft, delivery: Delivery) -> None:
 
 
 def deliver(draft: Draft) -> None:
-    """Hand out the signals and events: to the step that waits for one, else keep a signal and discard a late event."""
+    """Hand out the signals and events: to the step that waits for one, else keep a signal and discard a late event.
+
+    One at a time: a body that ends by one of them may end its container, and who waits beside it gets the next no more.
+    """
     for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
         current = draft.deliveries.get(delivery.id)
         if current is not None:
             _hand_out(draft, current)
+            containers.proceed(draft)
 
 
 def _hand_out(draft: Draft, delivery: Delivery) -> None:

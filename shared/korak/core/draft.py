@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from korak.core import transitions
 from korak.core.changes import Changes, Grant, Leavings, Outward
 from korak.core.rooms import Needs
-from korak.core.rows import Delivery, Event, Failure, Instance, Scope, StepRun, Wait, copy
+from korak.core.rows import Event, Failure, Instance, Scope, StepRun, copy
 from korak.core.scopes import Scopes, get_state
 from korak.core.snapshot import Claimant, Policy, Snapshot
 from korak.core.stack import Stack
+from korak.core.waits import Waits
 from korak.graphs.plans import Plan, PlannedNode
 from korak.model import (
     EventType,
@@ -23,12 +23,10 @@ from korak.model import (
     ScopeStatus,
     StepRole,
     StepStatus,
-    WaitKind,
-    WaitStatus,
 )
 
 
-class Draft:
+class Draft(Waits):
     """A snapshot under decision. Rows are copied when they are first edited; the snapshot itself never changes."""
 
     undone: list[int] | None = None
@@ -37,16 +35,13 @@ class Draft:
     outward: Outward | None = None
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
+        super().__init__(snapshot, now)
         self.snapshot = snapshot
         self.plan: Plan = snapshot.plan
         self.policy: Policy = snapshot.policy
-        self.now = now
-        self.instance: Instance = copy(snapshot.instance)
         self.steps: dict[int, StepRun] = dict(snapshot.steps)
-        self.waits: dict[int, Wait] = dict(snapshot.waits)
         self.scopes: Scopes = Scopes(snapshot.scopes, now)
         self.ended: dict[tuple[int | None, str], JsonObject] = snapshot.ended
-        self.deliveries: dict[int, Delivery] = {delivery.id: delivery for delivery in snapshot.deliveries}
         self.begin_fact()
         self.last_outputs: dict[int | None, JsonObject] = {}
         self.containers: list[int] = []
@@ -57,13 +52,8 @@ class Draft:
         self._failures: list[Failure] = []
         self._edited: dict[int, StepRun] = {}
         self._new_steps: list[StepRun] = []
-        self._edited_waits: dict[int, Wait] = {}
-        self._new_waits: list[Wait] = []
-        self._edited_deliveries: dict[int, Delivery] = {}
-        self._new_deliveries: list[Delivery] = []
         self._transitions: list[str] = []
         self._made_ready: dict[int, StepRun] = {}
-        self._last_id = 0
 
     @cached_property
     def stack(self) -> Stack:
@@ -76,11 +66,6 @@ class Draft:
         self.claimant: Claimant | None = None
         self.claimed: list[Grant] = []
         self.dropped: str | None = None
-
-    def make_id(self) -> int:
-        """An id of the draft's own, until the store has given the row another one."""
-        self._last_id -= 1
-        return self._last_id
 
     # steps
 
@@ -115,7 +100,7 @@ class Draft:
 
     def settle_cancelled(self, step: StepRun) -> StepRun:
         """A cancelled attempt whose holder has been heard: its claim is over, so that it is heard once."""
-        twin = self._edited.setdefault(step.id, copy(step))
+        twin = step if step.id < 0 else self._edited.setdefault(step.id, copy(step))
         self.cancelled[step.id] = twin
         twin.release_claim()
         return twin
@@ -188,75 +173,6 @@ class Draft:
         """Where it is noted what steps leave beside their records."""
         self.leavings = self.leavings or Leavings()
         return self.leavings
-
-    # waits and deliveries
-
-    def list_waits(self, step: StepRun) -> list[Wait]:
-        """The open waits of an attempt, oldest first."""
-        return [wait for wait in self.waits.values() if wait.step_run_id == step.id]
-
-    def edit_wait(self, wait: Wait) -> Wait:
-        """The wait's copy that may be changed."""
-        if wait.id < 0:
-            return wait
-        if wait.id not in self._edited_waits:
-            self._edited_waits[wait.id] = self.waits[wait.id] = copy(wait)
-        return self._edited_waits[wait.id]
-
-    def move_wait(self, wait: Wait, to: WaitStatus) -> Wait:
-        """The wait with its new status, by an arrow that is drawn. One that isn't open leaves the waits."""
-        wait = self.edit_wait(wait)
-        transitions.check(transitions.WAIT, wait.status, to)
-        wait.status = to
-        if to is not WaitStatus.PENDING:
-            wait.sent_at = None
-        if to is WaitStatus.FIRED:
-            wait.fired_at = self.now
-        if to in (WaitStatus.FIRED, WaitStatus.CANCELLED):
-            wait.remaining = None
-            self.waits.pop(wait.id, None)
-        return wait
-
-    def add_wait(self, step: StepRun, kind: WaitKind, **columns: Any) -> Wait:
-        """A new pending wait of the attempt."""
-        wait = Wait(
-            id=self.make_id(),
-            instance_id=self.instance.id,
-            step_run_id=step.id,
-            owner_scope=self.instance.owner_scope,
-            kind=kind,
-            created_at=self.now,
-            **columns,
-        )
-        wait.status = WaitStatus.PENDING
-        self.waits[wait.id] = wait
-        self._new_waits.append(wait)
-        return wait
-
-    def cancel_waits(self, step: StepRun) -> None:
-        """End every open wait of the attempt (WT-6, WT-7)."""
-        for wait in self.list_waits(step):
-            self.move_wait(wait, WaitStatus.CANCELLED)
-
-    def take(self, delivery: Delivery) -> None:
-        """The delivery has done its work, or never will: it is taken, once."""
-        self._edit_delivery(delivery).taken_at = self.now
-        self.deliveries.pop(delivery.id, None)
-
-    def buffer(self, delivery: Delivery) -> None:
-        """A signal for nobody yet: kept until a wait of its name parks."""
-        if delivery.buffered_at is None:
-            self._edit_delivery(delivery).buffered_at = self.now
-
-    def add_taken(self, delivery: Delivery) -> None:
-        """A row that nobody has sent, taken as it is made."""
-        delivery.taken_at = self.now
-        self._new_deliveries.append(delivery)
-
-    def _edit_delivery(self, delivery: Delivery) -> Delivery:
-        if delivery.id not in self._edited_deliveries:
-            self._edited_deliveries[delivery.id] = self.deliveries[delivery.id] = copy(delivery)
-        return self._edited_deliveries[delivery.id]
 
     # the instance and its history
 

@@ -48,7 +48,7 @@ INSIDE = ("engine",)
 
 
 @dataclass(eq=False)
-class Family:
+class Contents:
     """An instance and everything below it, each kind in the order in which it came to be."""
 
     instance: Instance
@@ -61,31 +61,31 @@ class Family:
     artifacts: list[Artifact] = field(default_factory=list)
 
 
-def write_document(family: Family, definition: JsonObject, now: datetime) -> JsonObject:
+def write_document(contents: Contents, definition: JsonObject, now: datetime) -> JsonObject:
     """The document. `definition` tells which version runs; steps are named by their ids, scopes and waits by number."""
-    steps = {step.id: step.ulid for step in family.steps}
-    scopes = {scope.id: number for number, scope in enumerate(family.scopes)}
-    waits = {wait.id: number for number, wait in enumerate(family.waits)}
+    steps = {step.id: step.ulid for step in contents.steps}
+    scopes = {scope.id: number for number, scope in enumerate(contents.scopes)}
+    waits = {wait.id: number for number, wait in enumerate(contents.waits)}
     document: JsonObject = {
         "format": FORMAT,
         "exported_at": now.isoformat(),
         "definition": definition,
-        "instance": {"id": family.instance.ulid, **write_row(family.instance, INSTANCE)},
-        "steps": [_write_step(step, scopes) for step in family.steps],
+        "instance": {"id": contents.instance.ulid, **write_row(contents.instance, INSTANCE)},
+        "steps": [_write_step(step, scopes) for step in contents.steps],
         "scopes": [
             {"step": steps[row.step_run_id], "parent": _find(scopes, row.parent_scope_id), **write_row(row, SCOPE)}
-            for row in family.scopes
+            for row in contents.scopes
         ],
-        "waits": [{"step": steps[row.step_run_id], **write_row(row, WAIT)} for row in family.waits],
+        "waits": [{"step": steps[row.step_run_id], **write_row(row, WAIT)} for row in contents.waits],
         "signals": [
             {"step": _find(steps, row.step_run_id), "wait": _find(waits, row.wait_id), **write_row(row, SIGNAL)}
-            for row in family.signals
+            for row in contents.signals
         ],
-        "events": _write_events(family.events, steps),
-        "failures": [{"step": _find(steps, row.step_run_id), **write_row(row, FAILURE)} for row in family.failures],
+        "events": _write_events(contents.events, steps),
+        "failures": [{"step": _find(steps, row.step_run_id), **write_row(row, FAILURE)} for row in contents.failures],
         "artifacts": [
             {"execution": row.execution_id, "content": b64encode(row.content).decode(), **write_row(row, ARTIFACT)}
-            for row in family.artifacts
+            for row in contents.artifacts
         ],
     }
     return document

@@ -146,8 +146,25 @@ def _put_back(draft: Draft, step: StepRun, keys: set[FlowKey]) -> None:
     draft.needs.parkings.append((step, denial))
 
 
-def leave(draft: Draft) -> bool:
-    """The run has ended: whether it held room of its own, which it gives back."""
+def settle(draft: Draft) -> None:
+    """Ask for no room for what was begun and ended in the same decision; a run that has ended gives its own back."""
+    needs = draft.needs
+    begun = [
+        demand
+        for demand in needs.demands
+        if (step := draft.steps.get(demand.step.id)) is not None and step.status is StepStatus.RUNNING
+    ]
+    if len(begun) < len(needs.demands):
+        run = RunFlow.of(draft)
+        if run is not None and any(demand.is_of_run for demand in needs.demands):
+            RunFlow(run.keys, is_in=False).keep(draft)
+        needs.demands = begun
+    if draft.instance.is_ended:
+        needs.leaves = _leave(draft)
+
+
+def _leave(draft: Draft) -> bool:
+    """Whether the run held room of its own, which it gives back."""
     run = RunFlow.of(draft)
     if run is None or not run.is_in:
         return False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from korak.core import commanding, containers, failing, telling, waiting, walking
+from korak.core import commanding, containers, failing, telling, undoing, waiting, walking
 from korak.core.changes import Changes
 from korak.core.draft import Draft
 from korak.core.facts import Raised, Spawn
@@ -16,7 +16,6 @@ from korak.core.rows import StepRun
 from korak.graphs.plans import PlannedNode
 from korak.model import (
     DeliveryKind,
-    EventType,
     FailureCategory,
     InstanceStatus,
     JsonObject,
@@ -27,16 +26,6 @@ from korak.model import (
 from korak.steps import moments
 from korak.steps.results import NEXT
 from korak.steps.waits import Signal, WaitItem, WaitSpec
-
-
-def begin(draft: Draft) -> None:
-    """The instance was accepted: walk from its trigger. A child of a paused run stands there until both go on."""
-    draft.move_instance(InstanceStatus.RUNNING)
-    draft.instance.started_at = draft.now
-    draft.record(EventType.INSTANCE_STARTED, None, {"state": draft.instance.state} if draft.instance.state else None)
-    if draft.instance.paused_at is not None:
-        draft.record(EventType.INSTANCE_PAUSED, None, {"actor": None})
-    walking.walk(draft, draft.plan.start)
 
 
 def spawn(draft: Draft, node: PlannedNode, step: StepRun, wanted: Spawn) -> str | None:
@@ -92,8 +81,9 @@ def _open(draft: Draft, step: StepRun, place: int, opening: Opening) -> Changes:
         parent=Parent(parent.id, step.id, parent.depth, parent.paused_at),
     )
     child = Draft(open_instance(opening, draft.policy, draft.now), draft.now)
-    begin(child)
+    walking.set_out(child)
     containers.proceed(child)
+    undoing.proceed(child)
     commanding.settle_status(child)
     if child.instance.is_ended:
         telling.tell_end(child)

@@ -15,6 +15,9 @@ from korak.model import Json, JsonObject
 
 Row = TypeVar("Row")
 
+LARGEST = 2**31 - 1
+"""Of the numbers of a row."""
+
 OBJECT, LIST, ANY = "an object", "a list of texts", "any JSON"
 Place = tuple[str | int, ...]
 
@@ -80,7 +83,13 @@ def _read(kind: Any, value: Json, place: Place) -> Any:
         return read_time(value, place)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    return _check(value, kind, place, f"of type {kind.__name__}")
+    return _check_range(_check(value, kind, place, f"of type {kind.__name__}"), place)
+
+
+def _check_range(value: Any, place: Place) -> Any:
+    if isinstance(value, int) and not 0 <= value <= LARGEST:
+        raise refuse(place, f"it is not between 0 and {LARGEST}")
+    return value
 
 
 def read_time(value: Json, place: Place) -> datetime:

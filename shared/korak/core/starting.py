@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from korak.core import limiting
@@ -82,6 +83,16 @@ def _grant(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant, g
         draft.record(EventType.HOOK_STARTED, step, {"role": step.role, **told})
         return
     draft.record(EventType.STEP_RESUMED if before is StepStatus.WAITING else EventType.STEP_STARTED, step, told)
+
+
+def drop_cancelled(draft: Draft, granted: Iterable[list[Grant]]) -> None:
+    """What began in this decision and was cancelled in it, by a body beside it, never ran: it is given to nobody, and
+    nobody is waited for to be heard of it.
+    """
+    for grants in granted:
+        for grant in [grant for grant in grants if grant.step.status is not StepStatus.RUNNING]:
+            grants.remove(grant)
+            draft.settle_cancelled(grant.step)
 
 
 def grant_again(snapshot: Snapshot, token: str) -> list[Grant]:

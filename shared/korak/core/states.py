@@ -24,7 +24,17 @@ def list_saved(node: PlannedNode, output: JsonObject) -> JsonObject:
         return {}
     if node.save.key is not None:
         return {node.save.key: output}
+    return drop_control(output)
+
+
+def drop_control(output: JsonObject) -> JsonObject:
+    """An output without its keys for control: those with a leading _."""
     return {key: value for key, value in output.items() if not key.startswith("_")}
+
+
+def make_result(last: Json, scope_id: int | None) -> Json:
+    """The last output as a result. That of a run is as public as its state; a body's is its container's to read."""
+    return drop_control(last) if scope_id is None and isinstance(last, dict) else last
 
 
 def keep(node: PlannedNode, patch: JsonObject | None, removed: Mapping[str, Json] | None = None) -> JsonObject:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from korak.codes import render
 from korak.core.changes import Cascade, Command
 from korak.core.draft import Draft
 from korak.core.rows import StepRun
-from korak.errors import render
 from korak.model import DeliveryKind, InstanceStatus, JsonObject, WaitKind
 
 UNKNOWN = "exception"

@@ -129,7 +129,7 @@ def _list_arrivals(draft: Draft, step: StepRun) -> Iterator[Arrival]:
         if wait.sent_at is not None and wait.due_at is not None and wait.kind is not WaitKind.RETRY:
             yield Arrival(wait.due_at, wait)
         if wait.kind in TOLD:
-            yield from _list_deliveries(draft, step, wait)
+            yield from _list_ends(draft, step, wait)
         if wait.kind in AWAITED:
             yield from _list_deliveries(draft, step, wait)
             for kept in draft.snapshot.kept.get(step.id, ()) if wait.looks_back else ():
@@ -141,6 +141,22 @@ def _list_deliveries(draft: Draft, step: StepRun, wait: Wait) -> Iterator[Arriva
     for delivery in draft.deliveries.values():
         if is_for(delivery, step, wait):
             yield Arrival(delivery.created_at, wait, delivery.payload, delivery=delivery)
+
+
+def _list_ends(draft: Draft, step: StepRun, wait: Wait) -> Iterator[Arrival]:
+    """Of each run that is waited for its last end: one that went on after an earlier end has come to another since."""
+    newest: dict[str, Delivery] = {}
+    for delivery in sorted(draft.deliveries.values(), key=lambda delivery: delivery.id):
+        if is_for(delivery, step, wait):
+            newest[_get_teller(delivery)] = delivery
+    for delivery in newest.values():
+        yield Arrival(delivery.created_at, wait, delivery.payload, delivery=delivery)
+
+
+def _get_teller(delivery: Delivery) -> str:
+    """The run whose end is told, by its ULID."""
+    told = delivery.payload if isinstance(delivery.payload, dict) else {}
+    return str(told.get("child") or told.get("instance"))
 
 
 def is_for(delivery: Delivery, step: StepRun, wait: Wait) -> bool:
@@ -203,6 +219,10 @@ def _fire(draft: Draft, step: StepRun, arrival: Arrival) -> Signal | None:
 def _hear(draft: Draft, step: StepRun, wait: Wait, arrival: Arrival) -> Signal | None:
     """A child's end is what was waited for; of several runs each is counted until it is clear what comes of them."""
     _consume(draft, arrival)
+    for other in list(draft.deliveries.values()):
+        is_same = arrival.delivery is not None and _get_teller(other) == _get_teller(arrival.delivery)
+        if is_same and is_for(other, step, wait):
+            draft.take(other)
     told = arrival.payload if isinstance(arrival.payload, dict) else {}
     if wait.kind is WaitKind.CHILD:
         return _close(draft, step, wait, Signal(SignalKind.CHILD, wait.event_key, told, wait=wait.id, at=draft.now))

@@ -8,7 +8,7 @@ from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.roots import get_roots
 from korak.core.rows import StepRun
-from korak.core.states import is_work, keep
+from korak.core.states import is_work, keep, make_result
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING
@@ -17,6 +17,16 @@ from korak.model import ClosedReason, EventType, InstanceStatus, Json, JsonObjec
 from korak.steps.builtin import PURE
 from korak.steps.pure import Completed, Entry, Failed, LoopState, Opened, Parked, PureResult
 from korak.steps.waits import Signal, WaitSpec
+
+
+def set_out(draft: Draft) -> None:
+    """The instance was accepted: walk from its trigger. A child of a paused run stands there until both go on."""
+    draft.move_instance(InstanceStatus.RUNNING)
+    draft.instance.started_at = draft.now
+    draft.record(EventType.INSTANCE_STARTED, None, {"state": draft.instance.state} if draft.instance.state else None)
+    if draft.instance.paused_at is not None:
+        draft.record(EventType.INSTANCE_PAUSED, None, {"actor": None})
+    walk(draft, draft.plan.start)
 
 
 def walk(draft: Draft, node_id: str | None, scope_id: int | None = None) -> None:
@@ -194,7 +204,9 @@ def _end(draft: Draft, node: PlannedNode, step: StepRun, result: Completed) -> s
         told: JsonObject = {"pointer": "/result", "detail": f"it is {actual} bytes, {limit} at most"}
         return failing.fail_step(draft, node, step, Raised("invalid_output", None, told, is_retryable=False))
     scope_id = None if result.terminates else step.scope_id
-    last = _find_last_output(draft, step.scope_id, scope_id) if result.result is MISSING else result.result
+    last = result.result
+    if last is MISSING:
+        last = make_result(_find_last_output(draft, step.scope_id, scope_id), scope_id)
     _close_step(draft, step, result.outcome, result.output)
     _come_to_end(draft, scope_id, result.outcome, last)
     return None
@@ -264,7 +276,7 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
     jump = jumping.get_jump(node, output)
     target = node.targets.get(outcome) if jump is None else str(jump)
     if target is None or target == jumping.END:
-        _come_to_end(draft, scope_id, outcome, _get_last_output(draft, scope_id))
+        _come_to_end(draft, scope_id, outcome, make_result(_get_last_output(draft, scope_id), scope_id))
         return None
     return target
 

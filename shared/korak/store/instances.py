@@ -1,4 +1,4 @@
-"""Instances as the API reads them: one, a page of many, and what stands below one."""
+"""Instances as the API reads them: one, and a page of many."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, case, func, or_, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import cast
 from ulid import ULID
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, EventType, InstanceStatus, WaitKind, WaitStatus
+from korak.model import LIVE, ClosedReason, InstanceStatus, WaitKind, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.children import list_awaited
 from korak.store.database import Connection
+from korak.store.parking import Reason, list_reasons
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
 from korak.store.tables import workflow_artifacts as artifacts
 from korak.store.tables import workflow_compensations as compensations
 from korak.store.tables import workflow_definitions as definitions
-from korak.store.tables import workflow_events as events
 from korak.store.tables import workflow_failures as failures
 from korak.store.tables import workflow_instances as instances
 from korak.store.tables import workflow_step_runs as steps
@@ -64,8 +64,8 @@ class View:
     root: str | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     """What its definition lowers of the engine's limits."""
-    humans: Mapping[str, str] = field(default_factory=dict)
-    """What the waits at its nodes ask of a person, by node."""
+    parked: Mapping[int, Reason] = field(default_factory=dict)
+    """Why steps that a limit or a hold has parked don't go on, by step."""
     artifacts: tuple[str, ...] = ()
     artifacts_count: int = 0
     is_final: bool = False
@@ -144,9 +144,6 @@ _views = (
 )
 _ids = parameter("ids", ARRAY(BigInteger))
 _instance_id = parameter("instance_id", BigInteger())
-_page = parameter("page", BigInteger())
-_skip = parameter("skip", BigInteger())
-_place = steps.alias("place")
 
 _is_own = (instances.c.ulid == parameter("ulid", String()), instances.c.owner_scope == parameter("owner", String()))
 _GET = Query(_views.where(*_is_own))
@@ -159,48 +156,6 @@ _OPEN = Query(
     select(*(waits.c[name] for name in get_columns(Wait)))
     .where(waits.c.instance_id == any_(_ids), waits.c.status.in_([WaitStatus.PENDING, WaitStatus.SUSPENDED]))
     .order_by(waits.c.created_at, waits.c.id)
-)
-_STEPS = select(*_step_columns).where(steps.c.instance_id == _instance_id)
-_FIRST_STEPS = Query(_STEPS.order_by(steps.c.created_at, steps.c.id).limit(_page))
-_NEXT_STEPS = Query(
-    _STEPS.where(
-        select(_place.c.id)
-        .where(
-            _place.c.instance_id == _instance_id,
-            _place.c.ulid == parameter("after", String()),
-            tuple_(steps.c.created_at, steps.c.id) > tuple_(_place.c.created_at, _place.c.id),
-        )
-        .exists()
-    )
-    .order_by(steps.c.created_at, steps.c.id)
-    .limit(_page)
-)
-_EVENTS = Query(
-    select(
-        events,
-        steps.c.ulid.label("step"),
-        case((events.c.type == EventType.STEP_COMPLETED, steps.c.output)).label("output"),
-    )
-    .outerjoin(steps, steps.c.id == events.c.step_run_id)
-    .where(events.c.instance_id == _instance_id, events.c.seq > parameter("after", BigInteger()))
-    .order_by(events.c.seq)
-    .limit(_page)
-)
-_WAITS = Query(
-    select(waits, steps.c.ulid.label("step"), steps.c.node_id)
-    .join(steps, steps.c.id == waits.c.step_run_id)
-    .where(waits.c.instance_id == _instance_id)
-    .order_by(waits.c.created_at, waits.c.id)
-    .offset(_skip)
-    .limit(_page)
-)
-_FAILURES = Query(
-    select(failures, steps.c.ulid.label("step"))
-    .outerjoin(steps, steps.c.id == failures.c.step_run_id)
-    .where(failures.c.instance_id == _instance_id)
-    .order_by(failures.c.id)
-    .offset(_skip)
-    .limit(_page)
 )
 _ENDED_ULIDS = Query(
     select(instances.c.ulid).where(
@@ -288,6 +243,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
     live = await _list_live(connection, open_ids)
     pending = await _list_open(connection, open_ids)
     branches = await list_branches(connection, [step for steps in live.values() for step in steps])
+    parked = await list_reasons(connection, [step for steps in live.values() for step in steps])
     awaiting = [wait.id for waits in pending.values() for wait in waits if wait.kind is WaitKind.WORKFLOWS]
     awaited = await list_awaited(connection, awaiting)
     return [
@@ -306,6 +262,7 @@ async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[
             artifacts=tuple(row["artifacts"]),
             artifacts_count=row["artifacts_count"],
             branches=branches,
+            parked=parked,
             awaited=awaited,
         )
         for row in rows
@@ -329,36 +286,6 @@ async def _list_open(connection: Connection, ids: Sequence[int]) -> dict[int, li
 async def list_ended(connection: Connection, ulids: Sequence[str]) -> set[str]:
     """Which of these have ended. One that isn't there yet has not: its start may be about to commit."""
     return {row["ulid"] for row in await _ENDED_ULIDS.fetch(connection, ulids=ulids)}
-
-
-async def list_steps(
-    connection: Connection, instance_id: int, *, after: str | None = None, limit: int = 50
-) -> list[StepRun]:
-    """The attempts of an instance in the order in which they were made, after the one of that ULID."""
-    query = _FIRST_STEPS if after is None else _NEXT_STEPS
-    rows = await query.fetch(connection, instance_id=instance_id, after=after, page=limit)
-    return [read(StepRun, row) for row in rows]
-
-
-async def list_events(
-    connection: Connection, instance_id: int, *, after: int = 0, limit: int = 50
-) -> list[asyncpg.Record]:
-    """An instance's history after a number, each line with its attempt's ULID."""
-    return await _EVENTS.fetch(connection, instance_id=instance_id, after=after, page=limit)
-
-
-async def list_waits(
-    connection: Connection, instance_id: int, *, skip: int = 0, limit: int = 50
-) -> list[asyncpg.Record]:
-    """An instance's waits, open and closed, oldest first, each with its attempt's ULID and node."""
-    return await _WAITS.fetch(connection, instance_id=instance_id, skip=skip, page=limit)
-
-
-async def list_failures(
-    connection: Connection, instance_id: int, *, skip: int = 0, limit: int = 50
-) -> list[asyncpg.Record]:
-    """An instance's failures, oldest first, each with its attempt's ULID."""
-    return await _FAILURES.fetch(connection, instance_id=instance_id, skip=skip, page=limit)
 
 
 async def get_status(connection: Connection, owner_scope: str, ulid: str) -> asyncpg.Record | None:

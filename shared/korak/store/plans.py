@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from korak.errors import KorakError
-from korak.graphs.plans import Plan, PlanSettings, build
+from korak.graphs.planning import build
+from korak.graphs.plans import Plan, PlanSettings
 from korak.store.database import Runner
 
 KEPT = 1_000

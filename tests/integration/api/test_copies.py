@@ -201,6 +201,24 @@ async def test_bodies_go_on_where_they_were(api: Api, flows: Flows) -> None:
     assert len([step for step in await list_all(api, made["id"], "steps") if step["node"] == "x"]) == 1
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_a_reducer_runs_once(api: Api, flows: Flows, *, is_over: bool) -> None:
+    body: JsonObject = {"start": "x", "nodes": [node("x", "test.price", order="x")], "edges": []}
+    reducer: JsonObject = {"type": "test.price", "config": {"order": "r"}}
+    each = node("each", "for_each", items=[1, 2], reducer=reducer) | {"body": body, "save": {"key": "r"}}
+    await api.publish(chain("reduced", each))
+    ulid = (await api.start("reduced"))["id"]
+    for _ in range(3 if is_over else 2):
+        await work(api, flows, ulid)
+
+    made = await bring(api, await export(api, ulid))
+    await work_all(api, flows, made["id"])
+    ended = await api.show(made["id"])
+    assert (ended["status"], ended["state"]["r"]["is"]) == ("completed", "each_reducer")
+    nodes = Counter(step["node"] for step in await list_all(api, made["id"], "steps"))
+    assert nodes == {"each": 1, "x": 2, "each_reducer": 1, "done": 1}
+
+
 async def test_clocks_go_on_with_what_remained(api: Api, flows: Flows) -> None:
     await api.publish(chain("naps", node("nap", "wait", **{"for": "PT3H"})))
     ulid = (await api.start("naps"))["id"]
@@ -257,6 +275,9 @@ async def test_an_import_may_be_rewound_and_exported_again(api: Api, flows: Flow
         (("events", 1, "seq"), 7, "/events/1/seq"),
         (("events", 1, "type"), "Nothing", "/events/1/type"),
         (("steps", 0, "outcome"), "x" * 200, ""),
+        (("steps", 0, "visit"), 1 << 40, "/steps/0/visit"),
+        (("steps", 0, "attempt"), -1, "/steps/0/attempt"),
+        (("instance", "priority"), 9, "/instance/priority"),
     ],
 )
 async def test_what_is_wrong_is_told_with_its_place_and_stores_nothing(
@@ -274,6 +295,23 @@ async def test_what_is_wrong_is_told_with_its_place_and_stores_nothing(
     for table in ("workflow_instances", "workflow_waits"):
         assert len(await api.fetch(f"select 1 from {table}")) == 1
     assert len(await api.fetch("select 1 from workflow_step_runs")) == 2
+
+
+async def test_a_step_waits_once_for_one_thing(api: Api, flows: Flows) -> None:
+    """A wait that stood there twice would stay when the other one has come."""
+    ulid = await begin(api, flows)
+    document = await export(api, ulid)
+    document["waits"].append(dict(document["waits"][0]))
+    refused = (await api.post("/v1/instances/import", document)).json()
+    assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_export", "/waits/1")
+
+
+async def test_what_the_database_refuses_is_told_without_its_words(api: Api, flows: Flows) -> None:
+    ulid = await begin(api, flows)
+    document = await export(api, ulid)
+    document["steps"][0]["outcome"] = "x" * 200
+    refused = (await api.post("/v1/instances/import", document)).json()
+    assert refused["errors"][0]["params"] == {"detail": "a text is too long"}
 
 
 async def test_the_version_must_be_there_by_its_checksum(api: Api, flows: Flows) -> None:

@@ -207,6 +207,27 @@ async def test_ten_thousand_children_are_paused_page_by_page(families: Families)
     assert len(sources) == 2
 
 
+async def test_a_pause_goes_to_an_ended_child_that_was_bidden_to_go_on(families: Families) -> None:
+    flows = families.flows
+    found = await families.publish(graph("parent", many([1, 2, 3]), work("after")), CHILD)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    bidden, over, open_ = [child["id"] for child in await families.list_children(parent)]
+    for child in (bidden, over):
+        await families.work(child)
+        assert await get_status(flows, child) == InstanceStatus.COMPLETED
+    await flows.fetch(
+        "insert into workflow_signals (instance_id, owner_scope, kind, source_id, created_at)"
+        " values ($1, '*', 'retry', 'x:1', $2)",
+        bidden,
+        NOW,
+    )
+    await flows.answer(parent, PauseAsked(), NOW)
+    assert await families.cascade() == 2
+    rows = await flows.fetch("select instance_id from workflow_signals where kind = 'pause' order by instance_id")
+    assert [row["instance_id"] for row in rows] == [bidden, open_]
+
+
 async def count_told(flows: Flows, kind: str) -> int:
     count: int = await flows.get("select count(*) from workflow_signals where kind = $1", kind)
     return count

@@ -14,7 +14,7 @@ from korak.core.snapshot import Claimant
 from korak.model import JsonObject, StepStatus
 from korak.steps.contract import Complete
 from korak.store.branches import list_branches
-from korak.store.instances import list_steps
+from korak.store.details import list_steps
 from tests.support.bodies import body, for_each, node, parallel
 from tests.support.flows import NOW, Flows, chain, open_flows
 

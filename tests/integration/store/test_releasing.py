@@ -7,10 +7,14 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from ulid import ULID
 
 from korak.broker.messages import RunStep
 from korak.clock import ManualClock
+from korak.core.opening import Opening, Version
+from korak.model import JsonObject
 from korak.releasing import Puller
+from korak.store.database import Session
 from korak.store.releasing import Turns, list_backlogs, unstamp
 from korak.store.single import Single
 from tests.support.flows import NOW, Flows, chain, open_flows, owner, work
@@ -41,6 +45,35 @@ async def test_owners_take_turns(flows: Flows, runner: Single) -> None:
     await flows.start(version, 2, owner=owner("team:b"))
     released = await Turns("default").release(runner, 5, NOW)
     assert await get_owners(flows, [step.id for step in released]) == ["team:a", "team:b", "team:a", "team:b", "team:a"]
+
+
+async def test_an_owner_has_as_many_in_a_turn_as_its_weight(flows: Flows, runner: Single) -> None:
+    version = await flows.publish(chain(work()))
+    await flows.start(version, 6, owner=owner("team:a"))
+    await flows.start(version, 3, owner=owner("team:b"))
+    await flows.get("insert into flow_weights values ('team:a', 2)")
+    released = await Turns("default").release(runner, 9, NOW)
+    names = [scope.removeprefix("team:") for scope in await get_owners(flows, [step.id for step in released])]
+    assert "".join(names) == "aabaabaab"
+
+
+async def test_one_customer_s_many_steps_don_t_keep_another_s_one_waiting(flows: Flows, runner: Single) -> None:
+    """Inside an owner too: the keys of limits take turns, and what has none is one of them."""
+    rule: JsonObject = {"key": {"ref": "input.customer"}, "concurrency": 1000}
+    version = await flows.publish(chain(work(flow=[rule])))
+    await start_for(flows, version, "big", 2_000)
+    await start_for(flows, version, "small", 2)
+    await flows.start(await flows.publish(chain(work()), key="other"), 2, owner=owner("team:a"))
+    released = await Turns("default").release(runner, 6, NOW)
+    rows = await flows.fetch("select id, flow ->> 0 as key from workflow_step_runs where sent_at is not null")
+    keys = {row["id"]: row["key"] for row in rows}
+    assert [keys[step.id] for step in released] == ["big", "small", None, "big", "small", None]
+
+
+async def start_for(flows: Flows, version: Version, customer: str, count: int) -> None:
+    openings = [Opening(str(ULID()), version, owner("team:a"), {"customer": customer}) for _ in range(count)]
+    async with flows.database.transaction() as connection:
+        await flows.starter.start(Session(connection), openings, NOW)
 
 
 async def test_a_higher_priority_goes_first_whoever_owns_it(flows: Flows, runner: Single) -> None:

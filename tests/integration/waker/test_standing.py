@@ -162,6 +162,7 @@ async def test_the_stages_run_in_the_order_of_the_spec(flows: Flows, wakers: Wak
         "reclaim",
         "resend",
         "unpark",
+        "holds",
         "limits",
         "due",
         "polls",

@@ -8,7 +8,7 @@ from http import HTTPStatus
 import orjson
 import pytest
 
-from korak import errors
+from korak import codes, errors
 from korak.errors import KorakError, Problem, TransientError
 from korak_api.openapi import TITLES
 from korak_api.problems import StartRefused, answer
@@ -29,7 +29,7 @@ def test_a_problem_has_a_status_of_its_own_and_a_message(kind: type[Problem]) ->
     body = orjson.loads(response.body)
     assert response.status_code == body["status"] == kind.status
     assert body["title"] == HTTPStatus(kind.status).phrase
-    assert body["code"] in errors.MESSAGES
+    assert body["code"] in codes.MESSAGES
     assert body["type"] == f"urn:korak:problem:{body['code']}"
     assert kind.status in TITLES or kind.status == 405
 

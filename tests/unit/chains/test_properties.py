@@ -13,7 +13,8 @@ from korak import chain
 from korak.chains import Chain
 from korak.errors import Invalid
 from korak.graphs.checksum import checksum
-from korak.graphs.plans import build, freeze
+from korak.graphs.freezing import freeze
+from korak.graphs.planning import build
 from korak.graphs.validation import validate
 from korak.steps.registry import Registry
 from tests.support import links

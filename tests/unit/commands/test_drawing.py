@@ -18,8 +18,8 @@ def at(seconds: float) -> str:
     return (NOW + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def draw(rendered: RenderableType) -> list[str]:
-    console = Console(file=StringIO(), width=140)
+def draw(rendered: RenderableType, width: int = 140) -> list[str]:
+    console = Console(file=StringIO(), width=width)
     console.print(rendered)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -88,6 +88,34 @@ def test_what_a_step_has_started_is_drawn_below_it() -> None:
     assert lines[-2][-1] == "acme.no"
 
 
+def test_a_child_is_told_from_the_others_by_what_is_its_own() -> None:
+    trigger = {"payload": {"node": "sub"}}
+    given = {"topic": "tea", "start_item_index": 0, "shelf": "trade"}
+    failure = {"code": "acme.no", "message": "Nothing there."}
+    child = {"id": "01C", "definition": "child", "trigger": trigger, "input": given}
+    children = [{**child, "status": "running"}, {**child, "status": "failed", "failure": failure}]
+    lines = draw_steps(make_step("sub", "completed"), children=children, input={"topic": "tea"}, state={"x": 1})
+    assert lines[-2].endswith('{"shelf":"trade"}  running')
+    assert lines[-1].endswith('{"shelf":"trade"}  acme.no  Nothing there.')
+
+
+def test_a_long_result_has_a_line_for_each_member() -> None:
+    result = {"summary": "Tea is old.", "quotes": ["x" * 3_000], "shelves": ["trade"]}
+    head, *lines = draw_steps(status="completed", result=result)[3:]
+    assert head.split() == ["result"]
+    assert lines[0].split(maxsplit=1) == ["summary", '"Tea is old."']
+    assert lines[1].split()[0] == "quotes"
+    assert lines[-1].split() == ["shelves", '["trade"]']
+    assert sum(map(len, lines)) < 900
+    whole = draw_steps(status="completed", result={"text": "x" * 300})
+    assert "".join(line.strip() for line in whole[3:]).endswith("x" * 300 + '"}')
+
+
+def test_a_wait_says_whether_one_is_enough() -> None:
+    wait = {"node": "review", "kind": "signal", "mode": "any", "remaining": ["approved", "rejected"]}
+    assert draw_steps(status="waiting", waiting_for=[wait])[-1].endswith("for signal approved or rejected")
+
+
 def test_attempts_are_numbered_where_there_are_several() -> None:
     error = {"code": "busy", "message": "Try later."}
     first = make_step("ship", "failed", error=error, started_at=at(-4), finished_at=at(-3.75))
@@ -142,6 +170,23 @@ def test_what_it_keeps_is_named() -> None:
     assert draw_steps(artifacts={"count": 2, "keys": ["a", "b"]})[-1].strip() == "artifacts a, b"
     assert draw_steps(artifacts={"count": 9, "keys": ["a"]})[-1].strip() == "artifacts a and 8 more"
     assert len(draw_steps(artifacts={"count": 0, "keys": []})) == 2
+
+
+def test_an_output_takes_one_line_however_narrow_it_is() -> None:
+    lines = draw(draw_instance(make_instance(), [make_step("n" * 60, "completed", output={"a": "x" * 90})], now=NOW))
+    assert len(lines) == 5
+    assert lines[4].endswith("…")
+
+
+def test_on_a_narrow_screen_the_type_makes_room_for_what_happened() -> None:
+    error = {"code": "busy", "message": "Try later."}
+    steps = [make_step("wait_for_agent_group", "failed", type="t" * 26, error=error, started_at=at(-1))]
+    narrow = draw(draw_instance(make_instance(), steps, now=NOW), 80)
+    assert narrow[4].split() == ["✗", "wait_for_agent_group", "1.0", "s", "busy", "Try", "later."]
+    assert "t" * 26 in draw(draw_instance(make_instance(), steps, now=NOW), 100)[4]
+    listed = draw(draw_list([make_instance(id="0" * 26, definition="d" * 24, nodes=["sign", "n" * 20])], now=NOW), 80)
+    assert listed[1].split()[:3] == ["▶", "0" * 26, "d" * 24]
+    assert "sign," in listed[1]
 
 
 def test_what_a_user_wrote_is_no_markup() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from korak.codes import render
 from korak.core.snapshot import Policy
-from korak.errors import render
 from korak.graphs.builder import graph
 from korak.model import EventType, FailureCategory, InstanceStatus, Json, JsonObject
 from korak.steps.results import Complete

@@ -328,6 +328,20 @@ def test_a_run_past_its_deadline_fails_with_what_lives_in_it() -> None:
     assert (len(run.hooks), run.waits) == (1, [])
 
 
+def test_a_run_that_was_paused_and_tried_again_tells_the_time_that_it_had() -> None:
+    """Not how long ago it began: its deadline has moved."""
+    run = Run(line(ASK), execution_timeout=50)
+    run.work()
+    run.tell(PauseAsked())
+    run.pass_time(1_000)
+    run.tell(ResumeAsked())
+    for _ in range(2):
+        run.pass_time(50)
+        run.tell(DeadlinePassed())
+        assert (run.instance.status, run.instance.failure_params) == (InstanceStatus.FAILED, {"seconds": 50.0})
+        run.tell(RetryAsked())
+
+
 def test_rows_that_make_no_sense_fail_their_run_alone() -> None:
     run = asking()
     run.tell(Broken("invalid_graph", "a hand was here"))

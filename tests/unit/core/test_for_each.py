@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from korak.core.facts import CancelAsked, PauseAsked, Raised, ResumeAsked, RetryAsked
+from korak.core.facts import CancelAsked, Delivered, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.core.snapshot import Policy
 from korak.graphs.validation import validate
-from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepStatus
+from korak.model import DeliveryKind, InstanceStatus, JsonObject, ScopeStatus, StepStatus
 from tests.support import handlers
 from tests.support.bodies import (
     body,
@@ -259,3 +259,30 @@ def test_what_is_wrong_with_a_for_each_is_told_at_publish(members: dict[str, Any
 def test_items_that_are_no_list_are_told_at_publish() -> None:
     [issue] = validate(gather("abc"), registry()).issues
     assert (issue.code, issue.pointer) == ("invalid_config", "/nodes/1/config/items")
+
+
+def hear_two(**members: Any) -> Run:
+    """Two bodies wait, and two signals are looked at in one decision."""
+    inner = body(node("hear", "wait", signal="go", timeout=60), node("x"), edges=[("hear", "timed_out", "x")])
+    run = Run(gather([1, 2], inner, **members))
+    run.send(DeliveryKind.SIGNAL, "go", 1)
+    run.send(DeliveryKind.SIGNAL, "go", 2)
+    run.tell(Delivered())
+    return run
+
+
+def test_a_body_that_settles_its_container_leaves_the_next_signal_to_others() -> None:
+    """T-FE-2: what comes after the first success, be it in the same decision, changes nothing."""
+    run = hear_two(mode="first_success")
+    assert run.instance.status is InstanceStatus.COMPLETED
+    assert [scope.status for scope in list_scopes(run)] == [ScopeStatus.COMPLETED, ScopeStatus.CANCELLED]
+    result: Any = get_state(run)["r"]
+    assert (result["succeeded"], result["settled"], len(result["results"])) == (1, 1, 1)
+    [row] = [row for row in run.family.signals.values() if row.taken_at is None]
+    assert row.payload == 2
+
+
+def test_all_bodies_that_end_in_one_decision_are_counted() -> None:
+    run = hear_two()
+    assert [scope.finish_order for scope in list_scopes(run)] == [0, 1]
+    assert run.instance.status is InstanceStatus.COMPLETED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from korak.codes import render
 from korak.core.snapshot import Policy
-from korak.errors import render
 from korak.graphs.builder import graph, ref
 from korak.model import FailureCategory, InstanceStatus, JsonObject
 from korak.steps.results import Complete

@@ -208,6 +208,7 @@ def test_an_output_may_jump_where_its_node_allows_it(jumps: Any, target: Any, ex
         assert run.step.node_id == ("b" if expected == "b" else "a2")
     else:
         assert expected in (instance.failure_code, instance.status)
+        assert instance.result == ({"x": 1} if expected == "completed" else None)
 
 
 def test_history_has_no_gap() -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korak.codes import MESSAGES
 from korak.core.facts import Raised
 from korak.errors import (
-    MESSAGES,
     Invalid,
     KorakError,
     StaleClaim,

@@ -14,7 +14,9 @@ from korak.errors import Invalid
 from korak.graphs import hygiene
 from korak.graphs.builder import GraphBuilder, graph, ref
 from korak.graphs.contracts import RetryPolicy
-from korak.graphs.plans import ANY, Plan, Save, build, freeze, get_digest
+from korak.graphs.freezing import freeze, get_digest
+from korak.graphs.planning import build
+from korak.graphs.plans import ANY, Plan, Save
 from korak.graphs.validation import validate
 from korak.model import Json, JsonObject
 from tests.support.catalogue import CATALOGUE, VALUE, WITH_CONTAINERS, ListedCatalogue, contract, shape

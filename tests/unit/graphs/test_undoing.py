@@ -9,7 +9,9 @@ import pytest
 from korak.errors import Invalid
 from korak.graphs.builder import graph, ref
 from korak.graphs.checksum import checksum
-from korak.graphs.plans import Plan, build, freeze
+from korak.graphs.freezing import freeze
+from korak.graphs.planning import build
+from korak.graphs.plans import Plan
 from korak.graphs.validation import validate
 from korak.model import Json, JsonObject, StepRole
 from tests.support.catalogue import CATALOGUE, WITH_CONTAINERS

@@ -6,7 +6,8 @@ from typing import cast
 
 import pytest
 
-from korak.graphs.plans import build, freeze
+from korak.graphs.freezing import freeze
+from korak.graphs.planning import build
 from korak.graphs.validation import validate
 from korak.model import Json, JsonObject
 from korak.steps import builtin

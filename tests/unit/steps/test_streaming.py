@@ -9,7 +9,7 @@ import pytest
 
 from korak import Outcome, StepType, chain, step
 from korak.errors import InvalidStepType
-from korak.graphs.plans import freeze
+from korak.graphs.freezing import freeze
 from korak.model import JsonObject
 from korak.steps.function import FunctionStep, get_step_type
 from korak.steps.registry import Registry

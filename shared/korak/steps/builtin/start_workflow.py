@@ -153,8 +153,6 @@ def _get_result_key(config: JsonObject) -> str:
 
 def _read_items(config: JsonObject) -> list[Json]:
     items = config.get("items")
-    if items is None:
-        return []
     if not isinstance(items, list):
         raise StepFailed("invalid_input", pointer="/items", detail="a list is expected")
     return items

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import asyncpg
 from sqlalchemy import BigInteger, String, Table, select
 
 from korak.core.changes import Changes
-from korak.core.exporting import Family
+from korak.core.exporting import Contents
 from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, get_columns
 from korak.errors import Invalid, Issue
 from korak.store.applying import apply
@@ -68,7 +68,7 @@ _FAILURES = _below(workflow_failures, Failure, "id")
 _ARTIFACTS = _below(workflow_artifacts, Artifact, "key")
 
 
-async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Family, asyncpg.Record] | None:
+async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Contents, asyncpg.Record] | None:
     """The owner's instance as it stood at one moment, and the version that it runs; None where there is none."""
     async with database.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
         row = await _INSTANCE.fetch_one(connection, ulid=ulid, owner=owner_scope)
@@ -79,11 +79,11 @@ async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Family,
         return await _load(connection, read(Instance, row)), version
 
 
-async def _load(connection: Connection, instance: Instance) -> Family:
+async def _load(connection: Connection, instance: Instance) -> Contents:
     async def list_rows(query: Query, row: type[Row]) -> list[Row]:
         return [read(row, each) for each in await query.fetch(connection, id=instance.id)]
 
-    return Family(
+    return Contents(
         instance,
         await list_rows(_STEPS, StepRun),
         await list_rows(_SCOPES, Scope),
@@ -93,6 +93,15 @@ async def _load(connection: Connection, instance: Instance) -> Family:
         await list_rows(_FAILURES, Failure),
         await list_rows(_ARTIFACTS, Artifact),
     )
+
+
+REFUSED: Final[Mapping[str, str]] = {
+    "22001": "a text is too long",
+    "22003": "a number is too large",
+    "23502": "something is missing",
+    "23505": "something that may be there once stands in it twice",
+}
+"""What the database's refusals mean, by SQLSTATE: its own words tell of tables, and may hold values."""
 
 
 async def write(database: Database, changes: Changes, ids: Ids, stamper: Stamper) -> None:
@@ -109,6 +118,6 @@ async def write(database: Database, changes: Changes, ids: Ids, stamper: Stamper
     except Exception as error:
         if not is_data_fault(error):
             raise
-        detail = str(error).split("\n", maxsplit=1)[0]
+        detail = REFUSED.get(str(getattr(error, "sqlstate", None))[:5], "a value doesn't fit where it stands")
         issue = Issue("invalid_export", "", {"detail": detail})
         raise Invalid("invalid_export", issues=[issue], detail=detail) from error

@@ -1,0 +1,109 @@
+"""The steps of an instance in the order in which a person reads them: what a container holds stands below it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from korak.model import StepStatus
+
+Step: TypeAlias = Mapping[str, Any]
+
+MOST: Final = 20
+"""Bodies of one container that are shown. Of more, those that ask for a look come first, and the rest is counted."""
+
+CONTAINERS: Final = frozenset({"parallel", "for_each", "scope"})
+SETTLED: Final = frozenset({StepStatus.COMPLETED, StepStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Bodies of a container that aren't shown: how deep they lie, and how many there are by the status of each."""
+
+    depth: int
+    counts: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Body:
+    """What one container holds under one path."""
+
+    steps: list[Step] = field(default_factory=list)
+    status: str = ""
+    """How it stands: as its newest step does, unless something in it still asks for a look."""
+
+
+def arrange(steps: Sequence[Step], most: int = MOST) -> list[Step | Rest]:
+    """All steps, given in the order in which they began; of a container with more than `most` bodies not all of them.
+
+    A step of a body belongs to the newest container that had begun in the body around it: one token runs in a body, so
+    there is no other.
+    """
+    bodies, roots = _sort(steps)
+    return list(_walk(roots, bodies, 0, most))
+
+
+def _sort(steps: Sequence[Step]) -> tuple[dict[int, dict[str, _Body]], list[Step]]:
+    """The bodies of each container, by its identity and their paths, and what stands in none."""
+    by_path: defaultdict[str | None, list[Step]] = defaultdict(list)
+    for step in steps:
+        by_path[step.get("branch")].append(step)
+    owners = {path: _find_owners(inside) for path, inside in by_path.items()}
+    bodies: defaultdict[int, dict[str, _Body]] = defaultdict(dict)
+    roots: list[Step] = []
+    for step in steps:
+        path = step.get("branch")
+        begun, around = owners.get(None if path is None else _get_path_around(path), ([], []))
+        if path is None or not around:
+            roots.append(step)
+            continue
+        at = bisect_right(begun, _get_begin(step))
+        body = bodies[id(around[max(at - 1, 0)])].setdefault(path, _Body())
+        body.steps.append(step)
+        body.status = _get_standing(body, step)
+    return bodies, roots
+
+
+def _find_owners(inside: Sequence[Step]) -> tuple[list[str], list[Step]]:
+    found = [step for step in inside if step.get("type") in CONTAINERS] or list(inside)
+    return [_get_begin(step) for step in found], found
+
+
+def _get_path_around(path: str) -> str | None:
+    return path.rpartition("/")[0] or None
+
+
+def _get_begin(step: Step) -> str:
+    return str(step.get("created_at") or "")
+
+
+def _get_standing(body: _Body, step: Step) -> str:
+    """A failed attempt is forgotten once there is another; what still lives isn't."""
+    lives = {StepStatus.QUEUED, StepStatus.RUNNING, StepStatus.WAITING}
+    return body.status if body.status in lives and step["status"] not in lives else str(step["status"])
+
+
+def _walk(
+    steps: Sequence[Step], bodies: Mapping[int, Mapping[str, _Body]], depth: int, most: int
+) -> Iterator[Step | Rest]:
+    for step in steps:
+        yield step
+        held = bodies.get(id(step), {})
+        shown = _choose(held, most)
+        for path, body in held.items():
+            if path in shown:
+                yield from _walk(body.steps, bodies, depth + 1, most)
+        if len(shown) < len(held):
+            hidden = Counter(body.status for path, body in held.items() if path not in shown)
+            yield Rest(depth + 1, hidden)
+
+
+def _choose(held: Mapping[str, _Body], most: int) -> set[str]:
+    """The paths of those that are shown."""
+    if len(held) <= most:
+        return set(held)
+    ranked = sorted(held, key=lambda path: held[path].status in SETTLED)
+    return set(ranked[:most])
