@@ -10,7 +10,7 @@ from korak.core.changes import Changes, spread
 from korak.core.holds import NO_HOLDS, Holds
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
 from korak.model import HoldKind
-from tests.simulation import settling
+from tests.simulation import history, settling
 from tests.simulation.client import Client
 from tests.simulation.definitions import Definitions
 from tests.simulation.engine import Engine
@@ -171,6 +171,7 @@ class World:
             roots.setdefault(self._find_root(family), []).append(family)
         over = [kin for kin in roots.values() if all(self._is_over(family) for family in kin)]
         for family in (family for kin in over[: max(0, len(over) - KEPT)] for family in kin):
+            history.check_whole(self.store.memory, family)
             self.store.memory.forget(family.instance.id)
             self.count("ended")
             self.count("ended below another", family.parent_id is not None)

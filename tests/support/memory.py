@@ -180,11 +180,7 @@ class Memory:
 
     def load(self, instance_id: int, closed: Sequence[int] = (), *, is_backward: bool = False) -> Snapshot:
         """What a decision may look at, in rows of its own."""
-        family = self.families[instance_id]
-        instance = copy(family.instance)
-        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
-        snapshot.steps = {step.id: _read_step(step) for step in family.live}
-        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot, family = self.load_rows(instance_id), self.families[instance_id]
         snapshot.deliveries = [self._read(family, row) for row in family.signals.values() if row.taken_at is None]
         snapshot.cancelled = {
             step.id: copy(step)
@@ -192,12 +188,21 @@ class Memory:
             if step is not None and step.status is StepStatus.CANCELLED
         }
         snapshot.failed = _find_failed(family)
-        snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
-        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
-        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
-        snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
         snapshot.past = read_past(family) if is_backward else None
+        return snapshot
+
+    def load_rows(self, instance_id: int) -> Snapshot:
+        """Of that what an engine keeps, as nobody writes it without the lock."""
+        family = self.families[instance_id]
+        instance = copy(family.instance)
+        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
+        snapshot.steps = {step.id: _read_step(step) for step in family.live}
+        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
+        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)} if family.scopes else {}
+        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
+        snapshot.ended = _read_ended(family, snapshot)
         return snapshot
 
     def _read(self, family: Family, row: Delivery) -> Delivery:
