@@ -39,7 +39,7 @@ def is_bidden(family: Family) -> bool:
 
 def is_heard(family: Family) -> bool:
     """Whether the holder of every attempt that ran as it was cancelled has been heard, or was given up."""
-    return not any(step.claim_token for step in family.steps.values() if step.status is StepStatus.CANCELLED)
+    return not any(step.status is StepStatus.CANCELLED for step in family.claimed)
 
 
 def _is_settled(memory: Memory, family: Family) -> bool:

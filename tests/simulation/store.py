@@ -20,7 +20,7 @@ from tests.support import stamps
 from tests.support.memory import Counter, Memory
 from tests.support.rooms import Held
 
-EVERY = 8
+EVERY = 16
 """After so many changes of a run all of its history is checked, and after each one only what is new of it."""
 
 

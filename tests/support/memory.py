@@ -107,6 +107,7 @@ class Family:
     """When each delivery was last sent on."""
     _live: list[int] | None = None
     _open: list[int] | None = None
+    _claimed: list[int] | None = None
 
     def copy(self) -> Family:
         """The same rows in collections of their own."""
@@ -140,13 +141,21 @@ class Family:
         return [self.waits[wait_id] for wait_id in self._open]
 
     @property
+    def claimed(self) -> list[StepRun]:
+        """The attempts whose holder may be heard: they run, or were cancelled as they did."""
+        if self._claimed is None:
+            running = (StepStatus.RUNNING, StepStatus.CANCELLED)
+            self._claimed = [step.id for step in self.steps.values() if step.claim_token and step.status in running]
+        return [self.steps[step_id] for step_id in self._claimed]
+
+    @property
     def parent_id(self) -> int | None:
         """The instance that started this one."""
         return self.instance.parent_instance_id if isinstance(self.instance, Child) else None
 
     def look_again(self) -> None:
         """Statuses have changed."""
-        self._live = self._open = None
+        self._live = self._open = self._claimed = None
 
 
 class Memory:
