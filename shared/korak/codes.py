@@ -50,6 +50,10 @@ MESSAGES: dict[str, str] = {
     "too_many_streams": "{limit} streams are followed here already: end one, or try again later.",
     "unavailable": "{what} can't be reached now.",
     "internal": "Something went wrong here. It has been logged.",
+    # the database
+    "schema_older": "The schema {schema} is at revision {found}, and this build needs {needed}: run korak migrate.",
+    "schema_newer": "The schema {schema} is at revision {found}, which a newer build has made: this build's newest is "
+    "{needed}. Use that build, or one after it.",
     # publish
     "invalid_document": "The graph is wrong. Errors: {count}.",
     "invalid_config": "{detail}",
