@@ -112,6 +112,7 @@ async def test_a_retry_runs_only_what_failed(flows: Flows) -> None:
     assert await flows.get("select count(*) from workflow_step_runs where node_id = 'x' and status = 'completed'") == 4
 
 
+@pytest.mark.timeout(180)
 async def test_of_many_bodies_that_have_failed_a_retry_lets_few_go_on_at_a_time(flows: Flows) -> None:
     """What a decision looks at is bounded too, by a page and by what runs."""
     count, failing, concurrency = 700, 600, 5
@@ -126,7 +127,7 @@ async def test_of_many_bodies_that_have_failed_a_retry_lets_few_go_on_at_a_time(
     assert await count_scopes(flows, instance_id) == {"pending": count}
     most = 0
     while (await flows.get_instance(instance_id))["status"] != "completed":
-        await work(flows, instance_id, engine_id, limit=1)
+        await work(flows, instance_id, engine_id, limit=7)
         snapshot = await flows.load(instance_id)
         open_ = [scope for scope in snapshot.scopes.values() if scope.ended_at is None]
         most = max(most, len(open_), len(snapshot.halted))
