@@ -79,7 +79,7 @@ def test_an_unknown_target_fails_the_run() -> None:
 
 
 def test_an_unknown_target_is_tried_again() -> None:
-    """T-COND-2, spec 4: it counts as a failed attempt; nothing of it is kept, and another attempt may name another step."""
+    """T-COND-2, spec 4: it counts as a failed attempt, and the next one may name another step."""
     built = chain("x").max_attempts(3).then(links.wander, "a").jumps("c").then(links.count, "b").then(links.count, "c")
     begun = run(built)
     assert [(step.attempt, str(step.status)) for step in begun.list_steps("a")] == [(1, "failed"), (2, "completed")]
