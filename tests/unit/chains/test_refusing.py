@@ -11,7 +11,9 @@ import pytest
 
 from korak import StepType, chain, step
 from korak.errors import Invalid
+from korak.graphs.validation import validate
 from tests.support import links
+from tests.support.plans import registry
 
 Case = Callable[[Any], Any]
 
@@ -198,6 +200,16 @@ def test_misuse(case: str) -> None:
         misuse(chain("x"))
     told = "\n".join([caught.value.message, *(issue.message for issue in caught.value.issues)])
     assert message in told, told
+
+
+def test_a_chain_of_more_steps_than_a_run_makes_is_not_published() -> None:
+    """Spec 2: the payload's entry and the end are visits too."""
+    built = chain("x")
+    for _ in range(198):
+        built.then("test.ok")
+    assert validate(built.document(), registry()).issues == ()
+    [issue] = validate(built.then("test.ok").document(), registry()).issues
+    assert issue.code == "graph_too_long"
 
 
 @pytest.mark.parametrize("key", ["", " x", "a b", "é", None, "a" * 192])
