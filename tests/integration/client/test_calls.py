@@ -172,3 +172,17 @@ async def test_an_id_of_one_s_own_finds_the_run_that_is_open(korak: AsyncKorak) 
     sent = await korak.signal("both~order-2", "go", start={})
     assert sent["created"]
     assert (await korak.wait("both~order-2", timeout=10))["status"] == "completed"
+
+
+async def test_a_run_is_taken_out_and_brought_in(korak: AsyncKorak) -> None:
+    await korak.publish(line("asks", node("a", "wait", signal="go")))
+    run = (await korak.start("asks"))["instance"]
+    lines = b"".join([piece async for piece in korak.export(run["id"])])
+    made = await korak.bring(lines)
+    assert (made["status"], made["labels"]) == ("waiting", [f"imported_from:{run['id']}"])
+    assert (await korak.bring(lines))["id"] == made["id"]
+    with pytest.raises(Invalid) as refused:
+        await korak.bring(lines[: len(lines) // 2])
+    assert refused.value.code == "invalid_export"
+    with pytest.raises(NotFound):
+        [piece async for piece in korak.export("01J00000000000000000000000")]

@@ -203,6 +203,15 @@ class AsyncKorak(AsyncLink):
         """Try the step again that failed an instance."""
         return cast("Instance", await self.post(_get_path(instance, "retry")))
 
+    async def export(self, instance: str) -> AsyncIterator[bytes]:
+        """Everything that is known of an instance, in pieces: together they are lines of JSON, the last is `end`."""
+        async for piece in self.download(_get_path(instance, "export")):
+            yield piece
+
+    async def bring(self, lines: bytes) -> Instance:
+        """Bring in an exported instance; the same lines again are the instance that they have made."""
+        return cast("Instance", await self.upload("/v1/instances/import", lines))
+
     async def _publish(self, document: Mapping[str, Any], *, current: bool, only_newer: bool) -> Version:
         path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
         version = cast("Version", await self.post(path, {"graph": document}))

@@ -203,6 +203,15 @@ class Korak(Link):
         """Try the step again that failed an instance."""
         return cast("Instance", self.post(_get_path(instance, "retry")))
 
+    def export(self, instance: str) -> Iterator[bytes]:
+        """Everything that is known of an instance, in pieces: together they are lines of JSON, the last is `end`."""
+        for piece in self.download(_get_path(instance, "export")):
+            yield piece
+
+    def bring(self, lines: bytes) -> Instance:
+        """Bring in an exported instance; the same lines again are the instance that they have made."""
+        return cast("Instance", self.upload("/v1/instances/import", lines))
+
     def _publish(self, document: Mapping[str, Any], *, current: bool, only_newer: bool) -> Version:
         path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
         version = cast("Version", self.post(path, {"graph": document}))
