@@ -27,6 +27,7 @@ MESSAGES: dict[str, str] = {
     "instance_not_pausable": "An instance that is {status} can't be paused.",
     "instance_not_paused": "This instance is not paused.",
     "instance_ended": "This instance has ended: it is {status}.",
+    "wait_over": "Nothing waits for the signal {name} there any more: what it was for has gone on.",
     "unknown_signal": "The workflow waits nowhere for a signal {name}.",
     "start_rate_exceeded": "More than {limit} starts a minute: limits.max_starts_per_minute is {limit}.",
     "id_in_use": "The id {id} has an open run: {instance}.",

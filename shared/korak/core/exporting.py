@@ -37,7 +37,7 @@ WAIT = (
     "kind", "status", "event_key", "match", "correlation", "mode", "condition", "poll_seconds", "payload", "outcome",
     "looks_back", "due_at", "is_date", "remaining", "fired_at", "created_at",
 )  # fmt: skip
-SIGNAL = ("kind", "name", "payload", "source_id", "sender", "buffered_at", "taken_at", "created_at")
+SIGNAL = ("kind", "name", "payload", "source_id", "sender", "buffered_at", "taken_at", "discarded_at", "created_at")
 COMPENSATION = ("seq", "node_id", "visit", "status", "input", "state", "error", "created_at")
 ARTIFACT = ("key", "kind", "metadata", "node_id", "visit", "created_at", "updated_at")
 CHUNK = ("index", "node_id", "visit", "attempt", "content", "created_at")

@@ -279,7 +279,8 @@ class Chunk:
 class Delivery:
     """A row addressed to an instance: a signal, an event or a command, taken under its lock only.
 
-    `execution_id` is read with it: the visit that its step run is an attempt of.
+    `execution_id` is read with it: the visit that its step run is an attempt of. A signal that names a visit is for
+    that one alone, and discarded once it waits for it no more.
     """
 
     id: int
@@ -295,6 +296,7 @@ class Delivery:
     sender: JsonObject | None = None
     buffered_at: datetime | None = None
     taken_at: datetime | None = None
+    discarded_at: datetime | None = None
     execution_id: str | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, jumping, limiting, starting, undoing, waiting
+from korak.core import budgets, failing, jumping, lapsing, limiting, starting, undoing, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -59,7 +59,9 @@ def begin(draft: Draft, node: PlannedNode, step: StepRun) -> str | None:
 
 
 def _is_decided_here(draft: Draft, node: PlannedNode) -> bool:
-    return node.is_pure and draft.walked <= draft.policy.walk and draft.instance.paused_at is None
+    """A paused run begins nothing more. It does end where its last step was in flight (spec 6)."""
+    is_held = draft.instance.paused_at is not None and node.type != "end"
+    return node.is_pure and draft.walked <= draft.policy.walk and not is_held
 
 
 def keep_last_output(draft: Draft, scope_id: int | None) -> None:
@@ -284,7 +286,7 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
 def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, kept: JsonObject | None = None) -> None:
     failing.close_inside(draft, step)
     draft.cancel_waits(step)
-    waiting.discard_deliveries(draft, step)
+    lapsing.discard(draft, step)
     step = draft.move(step, StepStatus.COMPLETED)
     step.outcome, step.output = outcome, output
     if step.started_at is None:
