@@ -67,7 +67,7 @@ class Vetting:
         self._instance, self._plan = instance, arrival.version.plan
         self.waits: dict[int, list[Wait]] = {}
         self.live: dict[int, StepRun] = {}
-        self.events = 0
+        self.events: int = 0
         self._awaited: set[tuple[int, WaitKind, str | None]] = set()
         self._attempts: set[tuple[Any, ...]] = set()
         self._created: Counter[int] = Counter()
