@@ -88,6 +88,11 @@ CASES: dict[str, tuple[Case, str]] = {
     "no JSON": (lambda c: c.then(links.price, currency=timedelta(1)), "currency isn't JSON"),
     "wrong type": (lambda c: c.then(links.price, currency=5), "doesn't take this at /currency: string is expected"),
     "bad path": (lambda c: c.then(links.price, currency={"ref": "stat.x"}), "currency can't be used"),
+    "reserved parameter": (
+        lambda c: c.then(links.demanding).document(),
+        "needs _own, which must be given",
+    ),
+    "default": (lambda c: c.then(links.endless).document(), "the default of limit isn't JSON: inf is no JSON number"),
     "bind first": (lambda c: c.bind(a=1), "bind() means the handler"),
     "bind a wait": (lambda c: c.delay(1).bind(a=1), "bind() means the handler"),
     "bind twice": (lambda c: c.then(links.price, currency="EUR").bind(currency="USD"), "a second time"),
