@@ -17,8 +17,6 @@ from korak.graphs.schema import QUEUE
 from korak.model import Json, JsonObject, Priority
 
 MAX_VERSION = 100
-BEGINNING = 1
-"""Transitions that a chain makes before its first step: the payload enters the state."""
 
 
 class Governed(Dispatched):
@@ -66,7 +64,7 @@ class Governed(Dispatched):
 
     def max_transitions(self, limit: int) -> Self:
         """How many steps may be completed; a straight chain of n steps passes with n."""
-        self._limits["max_transitions"] = _read_limit("max_transitions", limit, BEGINNING)
+        self._limits["max_transitions"] = _read_limit("max_transitions", limit)
         return self
 
     def max_for_each_items(self, limit: int) -> Self:
@@ -104,10 +102,9 @@ class Governed(Dispatched):
         return {**self._settings, "limits": {**self._limits}} if self._limits else {**self._settings}
 
 
-def _read_limit(name: str, given: int, added: int = 0) -> int:
+def _read_limit(name: str, given: int) -> int:
     """A limit, which can only lower the engine's own."""
-    most = RUN_LIMITS[name]
-    limit = read_count(given, name) + added
+    most, limit = RUN_LIMITS[name], read_count(given, name)
     if most is not None and limit > most:
-        raise misuse(f"{name} is {most - added} at most: it can only lower the engine's limit.")
+        raise misuse(f"{name} is {most} at most: it can only lower the engine's limit.")
     return limit

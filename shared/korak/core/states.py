@@ -143,7 +143,7 @@ def _move(plan: Plan, before: Position, line: Line, step: StepRun) -> Position |
     ended = {**before.ended, node.id: tell_ended(step)}
     if line.type is EventType.STEP_FAILED:
         return replace(before, seq=line.seq, ended=ended)
-    output, made = step.output or {}, before.transitions + 1
+    output, made = step.output or {}, before.transitions + node.transitions
     return Position(
         line.seq,
         apply_written(before.state, list_written(node, output, line.told), list_removed(line.told)),
@@ -168,7 +168,7 @@ def _count_writers(
 ) -> JsonObject:
     saved = list_saved(node, output)
     patch = {**(told.get(WROTE) or _read_patch(node, output) or {})}
-    writers = note_writers(before.writers, node, patch, saved, before.transitions + 1)
+    writers = note_writers(before.writers, node, patch, saved, before.transitions + node.transitions)
     return {key: writer for key, writer in writers.items() if key not in list_removed(told)}
 
 

@@ -59,11 +59,13 @@ class _Planner:
         hooks = {hook.id: self._plan_node(hook, self._hooks[hook.id]) for hook in list_hooks(graph)}
         for node in nodes.values():
             node.compensate = hooks.get(node.id)
-        inputs = get_input_schema(trigger.config)
+        inputs, start = get_input_schema(trigger.config), next(iter(self._targets[trigger.id].values()))
+        if is_entered := begins_with_input(graph, self._targets[trigger.id]):
+            nodes[start].transitions = int(nodes[start].comes_round)
         return Plan(
             key=graph.key,
             trigger=trigger.id,
-            start=next(iter(self._targets[trigger.id].values())),
+            start=start,
             nodes=nodes,
             settings=self._plan_settings(hooks),
             referenced=self._get_referenced(nodes, hooks.values()),
@@ -74,7 +76,7 @@ class _Planner:
             has_compensations=any(node.compensate for node in nodes.values()),
             cleans_up=bool(hooks),
             has_flow="flow" in self._settings or any(node.flow for node in nodes.values()),
-            begins_with_input=begins_with_input(graph, self._targets[trigger.id]),
+            begins_with_input=is_entered,
         )
 
     def _read_flow(self) -> None:

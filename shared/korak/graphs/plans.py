@@ -73,6 +73,8 @@ class PlannedNode:
     digest: str
     """The contract's digest at publish: an engine whose type has another one looks whether it still fits."""
     flow: tuple[FlowRule, ...] = ()
+    transitions: int = 1
+    """What completing it counts for. The entry of the input into the state isn't a move of the author's."""
     program: object = None
     """A slot that a pure type may fill with its compiled config."""
     compensate: PlannedNode | None = None

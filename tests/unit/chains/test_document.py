@@ -169,7 +169,7 @@ def test_options_are_settings() -> None:
         "label": "version:2024-05",
         "execution_timeout": 5_400,
         "queue": "pipelines",
-        "limits": {"max_transitions": 4, "max_state_bytes": 2_000},
+        "limits": {"max_transitions": 3, "max_state_bytes": 2_000},
     }
     assert chain("x").then(links.count).with_priority(3).document()["settings"] == {"priority": "urgent"}
 

@@ -158,7 +158,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "version long": (lambda c: c.version("a" * 101), "100 characters at most"),
     "deadline none": (lambda c: c.must_complete_within(), "needs more than no time"),
     "transitions": (lambda c: c.max_transitions(0), "max_transitions is a whole number from 1"),
-    "transitions many": (lambda c: c.max_transitions(10_000), "max_transitions is 9999 at most"),
+    "transitions many": (lambda c: c.max_transitions(10_001), "max_transitions is 10000 at most"),
     "items": (lambda c: c.max_for_each_items(10_001), "max_for_each_items is 10000 at most"),
     "bytes": (lambda c: c.max_state_bytes(-1), "max_state_bytes is a whole number from 1"),
     "too many steps": (lambda c: [c.then(links.count) for _ in range(500)][-1].document(), "over its limit"),
