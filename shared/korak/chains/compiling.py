@@ -94,7 +94,7 @@ class _Compiler:
     def _compile_work(self, step: Work) -> Made:
         what = f"The step {step.name!r}"
         node = _node(step.name, step.handler.key, bind(step.handler, step.parameters, what))
-        node |= self._run(step.handler) | {"save": MERGE}
+        node |= self._run(step.handler) | _limit(step.flow) | {"save": MERGE}
         if step.jumps is None:
             node["jumps"] = "any"
         elif step.jumps:
@@ -108,7 +108,9 @@ class _Compiler:
     def _compile_parallel(self, step: Parallel) -> Made:
         branches: JsonObject = {}
         for number, handler in enumerate(step.handlers):
-            body = self._compile_body(f"{get_id(step.name)}_{number}", handler, {}, PUBLIC, save=True)
+            body = self._compile_body(
+                f"{get_id(step.name)}_{number}", handler, {}, members={**_limit(step.flow), "save": MERGE}
+            )
             branches[f"branch_{number}"] = body
         return Made((_node(step.name, "parallel", {}) | {"branches": branches},))
 
@@ -117,7 +119,7 @@ class _Compiler:
         config: JsonObject = {"items": {"ref": get_path(step.items), "default": []}, "mode": step.mode}
         if step.quorum is not None:
             config["quorum"] = step.quorum
-        body = self._compile_body(f"{name}_item", step.handler, step.parameters, ITEM)
+        body = self._compile_body(f"{name}_item", step.handler, step.parameters, ITEM, members=_limit(step.flow))
         node = _node(step.name, "for_each", config) | {"body": body, "save": {"key": step.result_key}}
         if step.reducer is None:
             return Made((node,))
@@ -137,14 +139,12 @@ class _Compiler:
         name: str,
         handler: Handler,
         given: Mapping[str, Any],
-        around: Mapping[str, JsonObject],
+        around: Mapping[str, JsonObject] = PUBLIC,
         *,
-        save: bool = False,
+        members: JsonObject,
     ) -> JsonObject:
         what = f"The handler {handler.key}"
-        node = _node(name, handler.key, bind(handler, given, what, around)) | self._run(handler)
-        if save:
-            node["save"] = MERGE
+        node = _node(name, handler.key, bind(handler, given, what, around)) | self._run(handler) | members
         others = [outcome for outcome in _list_outcomes(handler, node, what) if outcome != NEXT]
         ends: list[Json] = [_node(f"{name}_end", "end", {})] if others else []
         edges: list[Json] = [_edge(name, f"{name}_end", outcome) for outcome in others]
@@ -176,6 +176,10 @@ def run(handler: Handler, options: Options) -> JsonObject:
     if options.queue is not None and (made is None or made.queue is None):
         members["queue"] = options.queue
     return members
+
+
+def _limit(flow: Sequence[JsonObject]) -> JsonObject:
+    return {"flow": [*flow]} if flow else {}
 
 
 def _node(name: str, kind: str, config: JsonObject) -> JsonObject:
