@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self, cast
 
+from korak.chains.given import misuse, show, take
 from korak.chains.governing import Governed
-from korak.chains.naming import misuse
 from korak.chains.numbers import read_count, read_limit
 from korak.chains.steps import Each, Parallel, Step, Work
-from korak.graphs import hygiene
 from korak.graphs.limiting import check_flow
 from korak.graphs.paths import Malformed
 from korak.graphs.schema import MOST_LIMITED, MOST_LIMITS
@@ -64,16 +63,14 @@ class Limiting(Governed):
 def _read(key: Any, concurrency: int | None, rate: Any, weight: int | None, what: str) -> JsonObject:
     if concurrency is None and rate is None:
         raise misuse(f"{what} limits nothing: it takes concurrency, rate, or both.")
-    rule: JsonObject = {"key": key}
+    rule: JsonObject = {"key": take(key, f"{what}: the key")}
     for member, given in (("concurrency", concurrency), ("weight", weight)):
         if given is not None:
             rule[member] = _read_number(given, f"{what}: {member}")
     if rate is not None:
         rule["rate"] = _read_rate(rate, f"{what}: rate")
-    if issue := hygiene.check_json(key):
-        raise misuse(f"{what}: the key isn't JSON: {issue.message}")
     try:
-        compile_value(key)
+        compile_value(rule["key"])
     except Malformed as error:
         raise misuse(f"{what}: the key can't be used: {error.message}") from error
     for issue in check_flow([rule], ""):
@@ -83,7 +80,7 @@ def _read(key: Any, concurrency: int | None, rate: Any, weight: int | None, what
 
 def _read_rate(given: Any, what: str) -> JsonObject:
     if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise misuse(f"{what} is how many and in which span, such as (100, 'PT1M'): {given!r} isn't.")
+        raise misuse(f"{what} is how many and in which span, such as (100, 'PT1M'): {show(given)} isn't.")
     return {"limit": _read_number(given[0], what), "per": read_limit(given[1], what)}
 
 

@@ -196,7 +196,8 @@ class Wait:
 class Scope:
     """One body of a container: a branch or an item, with a token of its own. `state` is what was written in it.
 
-    A branch has its name, and the number of its declaration as its index; an item has no name.
+    A branch has its name, and the number of its declaration as its index; an item has no name. One that is to be
+    started once more goes on at the attempt `halted_step_run_id`, where it stood as its run failed.
     """
 
     id: int
@@ -215,6 +216,7 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+    halted_step_run_id: int | None = None
 
 
 @dataclass(eq=False)

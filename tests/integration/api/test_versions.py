@@ -159,6 +159,7 @@ async def test_t_state_5_and_t_guard_4_what_can_t_be_the_first_state_starts_noth
     assert response.status_code == 422
     [error] = response.json()["errors"]
     assert (error["code"], error["pointer"]) == (code, pointer)
+    assert " " in error["message"]
     assert await api.fetch("select id from workflow_instances") == []
     assert (await api.start("report", {"input": {"a": {"_inside": 1}}}))["state"] == {"a": {"_inside": 1}}
 
