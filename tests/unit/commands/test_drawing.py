@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from korak.commands.drawing import draw_instance, draw_list, show_span
+from korak.commands.drawing import draw_instance, draw_list
+from korak.commands.spans import show_span
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
