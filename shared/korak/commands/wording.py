@@ -72,7 +72,7 @@ def draw_waits(instance: Mapping[str, Any], now: datetime) -> Iterator[Text]:
 
 
 def list_hints(instance: Mapping[str, Any]) -> Iterator[Text]:
-    """The commands by which it goes on."""
+    """The commands by which it, and the runs below it, go on."""
     asked = {wait.get("human"): None for wait in instance.get("waiting_for") or ()}
     hints = [hint for human, hint in ANSWERS.items() if human in asked]
     if instance.get("status") == "paused":
@@ -81,3 +81,5 @@ def list_hints(instance: Mapping[str, Any]) -> Iterator[Text]:
         hints = ["korak retry {id} tries it again"]
     for hint in hints:
         yield Text(hint.format(id=instance["id"]), "dim")
+    for child in instance.get("children") or ():
+        yield from list_hints(child)

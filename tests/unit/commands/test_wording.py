@@ -61,6 +61,12 @@ def test_what_may_be_done_is_said(members: dict[str, Any], told: str) -> None:
     assert draw_steps(**members)[-1].strip() == told
 
 
+def test_what_a_run_below_asks_is_said_with_its_id() -> None:
+    asks = {"node": "ask", "kind": "signal", "names": ["approval"], "human": "approval"}
+    child = make_child("01C", "sub", children=[make_child("01D", "deeper", waiting_for=[asks])])
+    assert draw_steps(make_step("sub", "waiting"), children=[child])[-1].strip() == "korak approve 01D answers it"
+
+
 def test_what_can_not_be_retried_has_no_hint() -> None:
     failure = {"code": "x", "message": "No."}
     lines = draw_steps(status="failed", failure=failure, actions={"retry": "instance_not_retryable"})
