@@ -190,13 +190,29 @@ def check_holder(snapshot: Snapshot, fact: Finished | Lost | HandedBack) -> None
 
 def check_nothing_missed(memory: Memory, family: Family) -> None:
     """4: nobody waits for what lies there, or was kept, and fits."""
-    there = [(row.name, row.payload) for row in family.signals.values() if row.taken_at is None]
+    there = [
+        (row.name, row.payload, _get_execution(family, row.step_run_id))
+        for row in family.signals.values()
+        if row.taken_at is None
+    ]
     seen = {row.source_id for row in family.signals.values()}
-    kept = [(emit.name, emit.payload) for emit in memory.emits if emit.source_id not in seen]
+    kept: list[tuple[str | None, Json, str | None]] = [
+        (emit.name, emit.payload, None) for emit in memory.emits if emit.source_id not in seen
+    ]
     for wait in family.open_waits:
         lies = there + (kept if wait.looks_back else [])
-        fitting = [payload for name, payload in lies if name == wait.event_key and _fits(wait.match or {}, payload)]
+        mine = (None, _get_execution(family, wait.step_run_id))
+        fitting = [
+            payload
+            for name, payload, visit in lies
+            if name == wait.event_key and visit in mine and _fits(wait.match or {}, payload)
+        ]
         assert not fitting or wait.payload is not None, (wait, fitting)
+
+
+def _get_execution(family: Family, step_run_id: int | None) -> str | None:
+    """The visit that something is for; None where it is anybody's."""
+    return None if step_run_id is None else family.steps[step_run_id].execution_id
 
 
 def _fits(match: JsonObject, payload: Json) -> bool:

@@ -59,6 +59,7 @@ EVERYTHING = (
     "wait_workflows completed",
     "wait_workflows failed",
     "tests.simulation.chaining.hop completed",
+    "signal discarded",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 
