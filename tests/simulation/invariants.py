@@ -228,7 +228,7 @@ def _check_state(memory: Memory, family: Family) -> None:
         if event.type is EventType.STEP_COMPLETED and event.step_run_id is not None:
             step = family.steps[event.step_run_id]
             node = nodes[step.node_id]
-            transitions_made += node.type != "end" and step.scope_id is None
+            transitions_made += node.counts and node.type != "end" and step.scope_id is None
             merged = _merge(family, step, states) if step.id not in copied else (event.data or {}).get("wrote")
             state = {**states.get(step.scope_id, {}), **cast("JsonObject", merged or {})}
             state = _enter(node, state, step.output or {})
