@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from korak.chains.handlers import Handler
-from korak.chains.naming import get_path, misuse
-from korak.graphs import hygiene
+from korak.chains.naming import check_json, get_path, misuse
 from korak.graphs.paths import Malformed
 from korak.graphs.schemas import compile_schema
 from korak.graphs.values import compile_value
@@ -30,8 +29,7 @@ def check_parameters(handler: Handler, given: Mapping[str, Any], what: str) -> N
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" Is {near[0]} meant?" if near else ""
             raise misuse(f"{what}: {handler.key} takes no {name}.{hint}")
-        if issue := hygiene.check_json(value):
-            raise misuse(f"{what}: {name} isn't JSON: {issue.message}")
+        check_json(value, f"{what}: {name}")
         try:
             compile_value(value, secrets=True)
         except Malformed as error:

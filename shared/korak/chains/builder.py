@@ -49,7 +49,7 @@ class Chain(Undoing, Nesting):
             raise misuse(f"The key of a chain begins with a letter or digit and has only those, . _ and -: {key!r}.")
         self._head: JsonObject = {"schema": SCHEMA, "key": key}
         if name is not None:
-            self._head["name"] = naming.read_name(name, "The name of a chain")
+            self._head["name"] = naming.read_label(name, "The name of a chain")
         self._steps: list[Step] = []
         super().__init__()
 
@@ -86,7 +86,7 @@ class Chain(Undoing, Nesting):
         if (mode == "quorum") is (quorum is None):
             raise misuse("A quorum goes with the mode quorum, and that mode needs one.")
         given = self._name(name)
-        key = f"{naming.get_id(given)[:56]}_results" if result_key is None else result_key
+        key = naming.get_part(given, "results") if result_key is None else result_key
         return self._add(
             Each(
                 given,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from korak.chains.naming import misuse, read_name
-from korak.graphs import hygiene, paths
+from korak.chains.naming import check_json, misuse, read_name
+from korak.graphs import paths
 from korak.graphs.paths import Malformed
 from korak.graphs.values import compile_value, get_form
 from korak.model import Json, JsonObject
@@ -21,12 +21,10 @@ def read_signals(given: Sequence[str]) -> list[str]:
     """The names to wait for, trimmed, without blank ones and each once."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise misuse(f"wait_for_signals takes a list of names: {given!r} is none.")
-    if stranger := next((name for name in given if not isinstance(name, str)), None):
-        raise misuse(f"A signal's name is a text: {stranger!r} is none.")
-    names = list(dict.fromkeys(name.strip() for name in given if name.strip()))
+    names = list(dict.fromkeys(filter(None, map(_read_name, given))))
     if not names:
         raise misuse("A wait needs the name of a signal that isn't blank.")
-    return [_check_length(name) for name in names]
+    return names
 
 
 def read_mode(given: str) -> str:
@@ -68,10 +66,12 @@ def ask(signal: str, result_key: str | None, human: str) -> JsonObject:
 def narrow(config: JsonObject, match_payload: Mapping[str, Any] | None, correlation_key: str | None) -> JsonObject:
     """The same wait for signals with this in their payload, and with what the state has under a key."""
     narrowed = dict(config)
-    if match_payload:
-        narrowed["match"] = dict(_flatten(match_payload, ()))
+    if match_payload is not None and match_payload != {}:
+        narrowed["match"] = _write_match(dict(_flatten(match_payload, ())))
     if correlation_key is not None:
         key = read_name(correlation_key, "correlation_key")
+        if key.startswith("_"):
+            raise misuse("correlation_key can't begin with _: such keys never enter the state.")
         _parse(key, "correlation_key")
         narrowed["correlation"] = key
     return narrowed
@@ -79,7 +79,7 @@ def narrow(config: JsonObject, match_payload: Mapping[str, Any] | None, correlat
 
 def _flatten(given: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
     """Every leaf by its path: what stands beside it in the payload doesn't matter."""
-    if not isinstance(given, dict) or not given:
+    if not isinstance(given, Mapping) or not given:
         raise misuse(f"match_payload is a mapping that isn't empty, and so is each in it: {given!r} isn't.")
     for name, value in given.items():
         if not isinstance(name, str):
@@ -94,9 +94,18 @@ def _flatten(given: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tupl
             yield path, value
 
 
+def _write_match(match: JsonObject) -> JsonObject:
+    """The same, so written that a payload's key such as `ref` isn't taken for a value form."""
+    if get_form(match) is None:
+        return match
+    values = {path: compile_value(value) for path, value in match.items()}
+    if not all(value.is_literal for value in values.values()):
+        raise misuse(f"match_payload can't take {', '.join(values)} from elsewhere: alone it would be a value itself.")
+    return {"literal": {path: value.resolve({}) for path, value in values.items()}}
+
+
 def _check_value(value: Any, path: str) -> None:
-    if issue := hygiene.check_json(value):
-        raise misuse(f"match_payload at {path} isn't JSON: {issue.message}")
+    check_json(value, f"match_payload at {path}")
     try:
         compile_value(value)
     except Malformed as error:
@@ -110,11 +119,13 @@ def _parse(path: str, what: str) -> None:
         raise misuse(f"{what}: {error.message}") from error
 
 
-def _check_length(name: str) -> str:
+def _read_name(given: object) -> str:
+    if not isinstance(given, str):
+        raise misuse(f"A signal's name is a text: {given!r} is none.")
+    name = given.strip()
     if len(name) > MAX_NAME:
         raise misuse(f"A signal's name has {MAX_NAME} characters at most; {name[:40]!r}... has {len(name)}.")
-    if issue := hygiene.check_json(name):
-        raise misuse(f"The signal {name!r} can't be waited for: {issue.message}")
+    check_json(name, "A signal's name")
     return name
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Container, Iterable
 from typing import Final
 
 from korak.errors import Invalid
-from korak.graphs import paths
+from korak.graphs import hygiene, paths
 from korak.graphs.document import END
 
 START, BEGIN, LAST = "start", "begin", "end"
@@ -27,21 +28,45 @@ def misuse(detail: str) -> Invalid:
 def get_id(name: str) -> str:
     """The node id of a step's name: small letters, digits and `_`; `s` goes before what doesn't begin with a letter."""
     made = re.sub(r"[^a-z0-9_]+", "_", name.lower())
-    return (made if made[:1].isalpha() else f"s{made}")[:MAX_ID]
+    return _fit(made if made[:1].isalpha() else f"s{made}")
+
+
+def get_part(name: str, part: str) -> str:
+    """The id of what belongs to a step's node: its name behind the node's."""
+    return _fit(f"{get_id(name)}_{part}")
+
+
+def _fit(made: str) -> str:
+    """An id of as many characters as one may have: the end of a longer one is told by its digest."""
+    return made if len(made) <= MAX_ID else f"{made[: MAX_ID - 9]}_{hashlib.sha256(made.encode()).hexdigest()[:8]}"
+
+
+def check_json(given: object, what: str) -> None:
+    """Whether it can be written into a document. Raises Invalid."""
+    if issue := hygiene.check_json(given):
+        at = f" at {issue.pointer}" if issue.pointer else ""
+        raise misuse(f"{what} isn't JSON{at}: {issue.params['why']}.")
 
 
 def read_name(given: object, what: str) -> str:
     """A text that isn't blank, trimmed."""
     if not isinstance(given, str) or not given.strip():
         raise misuse(f"{what} is a text that isn't empty; {given!r} was given.")
+    check_json(given, what)
     return given.strip()
+
+
+def read_label(given: object, what: str) -> str:
+    """A name that is shown."""
+    name = read_name(given, what)
+    if len(name) > MAX_NAME:
+        raise misuse(f"{what} has {MAX_NAME} characters at most; {name[:40]!r}... has {len(name)}.")
+    return name
 
 
 def read_step_name(given: object, taken: Iterable[str]) -> str:
     """The name of a new step, unlike those before it and unlike the nodes that every chain has."""
-    name = read_name(given, "The name of a step")
-    if len(name) > MAX_NAME:
-        raise misuse(f"The name of a step has {MAX_NAME} characters at most; {name[:40]!r}... has {len(name)}.")
+    name = read_label(given, "The name of a step")
     made = get_id(name)
     if made in RESERVED:
         raise misuse(f"A step can't be named {name!r}: every chain has a node {made} of its own.")

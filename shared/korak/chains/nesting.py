@@ -40,7 +40,7 @@ class Nesting(Listening):
         published may be given. Where the child fails the step does, with `child_failed`: a retry of the run lets the
         child go on where it failed.
         """
-        label = naming.read_name(name, "The name of a child")
+        label = naming.read_label(name, "The name of a child")
         config: JsonObject = {"inputs": {"ref": "state"}, "wait": True}
         return self._start("start_workflow", self._name(None), child, config, label)
 
@@ -68,6 +68,8 @@ class Nesting(Listening):
             "index_key": PLACE,
             "result_key": result,
         }
+        if not isinstance(inherit_state, bool):
+            raise misuse(f"inherit_state is true or false: {inherit_state!r} is neither.")
         if inherit_state:
             config |= {"inputs": {"ref": "state"}, "without": [source, result]}
         if group_key is not None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from korak.chains.naming import misuse
-from korak.graphs import hygiene
+from korak.chains.naming import check_json, misuse
 from korak.graphs.durations import compile_duration
 from korak.graphs.paths import Malformed
 from korak.graphs.values import compile_value, get_form
@@ -42,8 +41,7 @@ def sum_seconds(what: str, **parts: float) -> float:
 def read_limit(given: Any, what: str) -> Json:
     """A duration as written in a graph, a timedelta, or a value that gives one."""
     written = given.total_seconds() if isinstance(given, timedelta) else given
-    if issue := hygiene.check_json(written):
-        raise misuse(f"{what} isn't JSON: {issue.message}")
+    check_json(written, what)
     try:
         if get_form(written) is None:
             compile_duration(written)

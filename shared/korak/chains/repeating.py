@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from korak.chains.naming import get_path, misuse, read_source
-from korak.graphs import hygiene
+from korak.chains.naming import check_json, get_path, misuse, read_source
 from korak.graphs.conditions import compile_condition
 from korak.graphs.document import GraphLimits
 from korak.graphs.paths import Malformed
@@ -25,8 +24,7 @@ def read_condition(state_key: str | None, expected: Any, condition: Mapping[str,
     if not isinstance(condition, Mapping):
         raise misuse(f"condition is written as in a graph, such as {{'cel': 'state.round < 3'}}: {condition!r} isn't.")
     written = dict(condition)
-    if issue := hygiene.check_json(written):
-        raise misuse(f"condition isn't JSON: {issue.message}")
+    check_json(written, "condition")
     try:
         compile_condition(written)
     except Malformed as error:
@@ -35,8 +33,7 @@ def read_condition(state_key: str | None, expected: Any, condition: Mapping[str,
 
 
 def _compare(key: str, expected: Any) -> JsonObject:
-    if issue := hygiene.check_json(expected):
-        raise misuse(f"expected isn't JSON: {issue.message}")
+    check_json(expected, "expected")
     path: Json = get_path(key)
     value: Json = {"literal": expected} if isinstance(expected, (dict, list)) else expected
     return {"ref": path, "default": None, "op": "eq", "value": value}
