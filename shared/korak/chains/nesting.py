@@ -70,8 +70,6 @@ class Nesting(Listening):
         }
         if not isinstance(inherit_state, bool):
             raise misuse(f"inherit_state is True or False: {show(inherit_state)} is neither.")
-        if not isinstance(inherit_state, bool):
-            raise misuse(f"inherit_state is true or false: {show(inherit_state)} is neither.")
         if inherit_state:
             config |= {"inputs": {"ref": "state"}, "without": [source, result]}
         if group_key is not None:

@@ -89,7 +89,6 @@ CASES: dict[str, tuple[Case, str]] = {
         lambda c: c.then(links.count, "a_item").for_each("n", links.score, name="a").document(),
         "The steps 'a_item' and 'a' would both make the node a_item",
     ),
-    "inherit": (lambda c: c.start_workflows("n", "child", inherit_state="no"), "inherit_state is true or false"),
     "unknown parameter": (lambda c: c.then(links.price, curency="EUR"), "takes no curency. Is currency meant?"),
     "class parameter": (lambda c: c.then(links.Ship, to="x"), "links.ship takes no to"),
     "no JSON": (lambda c: c.then(links.price, currency=timedelta(1)), "currency isn't JSON"),
