@@ -108,6 +108,7 @@ class Family:
     """When each delivery was last sent on."""
     _live: list[int] | None = None
     _open: list[int] | None = None
+    _claimed: list[int] | None = None
 
     def copy(self) -> Family:
         """The same rows in collections of their own."""
@@ -141,13 +142,21 @@ class Family:
         return [self.waits[wait_id] for wait_id in self._open]
 
     @property
+    def claimed(self) -> list[StepRun]:
+        """The attempts whose holder may be heard: they run, or were cancelled as they did."""
+        if self._claimed is None:
+            running = (StepStatus.RUNNING, StepStatus.CANCELLED)
+            self._claimed = [step.id for step in self.steps.values() if step.claim_token and step.status in running]
+        return [self.steps[step_id] for step_id in self._claimed]
+
+    @property
     def parent_id(self) -> int | None:
         """The instance that started this one."""
         return self.instance.parent_instance_id if isinstance(self.instance, Child) else None
 
     def look_again(self) -> None:
         """Statuses have changed."""
-        self._live = self._open = None
+        self._live = self._open = self._claimed = None
 
 
 class Memory:
@@ -181,11 +190,7 @@ class Memory:
 
     def load(self, instance_id: int, closed: Sequence[int] = (), *, is_backward: bool = False) -> Snapshot:
         """What a decision may look at, in rows of its own."""
-        family = self.families[instance_id]
-        instance = copy(family.instance)
-        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
-        snapshot.steps = {step.id: _read_step(step) for step in family.live}
-        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot, family = self.load_rows(instance_id), self.families[instance_id]
         snapshot.deliveries = [self._read(family, row) for row in family.signals.values() if row.taken_at is None]
         snapshot.cancelled = {
             step.id: copy(step)
@@ -193,7 +198,18 @@ class Memory:
             if step is not None and step.status is StepStatus.CANCELLED
         }
         snapshot.failed = _find_failed(family)
-        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
+        snapshot.kept = self._look_back(family)
+        snapshot.past = read_past(family) if is_backward else None
+        return snapshot
+
+    def load_rows(self, instance_id: int) -> Snapshot:
+        """Of that what an engine keeps, as nobody writes it without the lock."""
+        family = self.families[instance_id]
+        instance = copy(family.instance)
+        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
+        snapshot.steps = {step.id: _read_step(step) for step in family.live}
+        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)} if family.scopes else {}
         snapshot.halted = {
             scope.id: copy(family.steps[scope.halted_step_run_id])
             for scope in snapshot.scopes.values()
@@ -201,8 +217,6 @@ class Memory:
         }
         snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
         snapshot.ended = _read_ended(family, snapshot)
-        snapshot.kept = self._look_back(family)
-        snapshot.past = read_past(family) if is_backward else None
         return snapshot
 
     def _read(self, family: Family, row: Delivery) -> Delivery:
