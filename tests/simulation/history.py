@@ -171,7 +171,7 @@ class _Entering:
             stood[event.seq] = states[None], made
         return made
 
-    def _enter_output(self, event: Event, step: StepRun, states: States) -> int:
+    def _enter_output(self, event: Event, step: StepRun, states: States) -> bool:
         node = self._plan.nodes[step.node_id]
         told = event.data or {}
         merged = told.get("wrote") if step.id in self._copied else self._merge(step, states)
@@ -179,7 +179,7 @@ class _Entering:
         state = _enter(node, state, step.output or {})
         removed = cast("list[str]", told.get("removed") or [])
         states[step.scope_id] = {key: value for key, value in state.items() if key not in removed}
-        return node.transitions if node.type != "end" and step.scope_id is None else 0
+        return node.counts and node.type != "end" and step.scope_id is None
 
     def _merge(self, step: StepRun, states: Mapping[int | None, JsonObject]) -> JsonObject:
         """What the branches of a parallel wrote, in the order of their declaration, or the body of a scope."""

@@ -19,6 +19,7 @@ from korak.store.plans import Plans
 from korak_api.credentials import Identifying
 from korak_api.feeds import Feeds
 from korak_api.importer import Importer
+from korak_api.spooling import Spools
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -52,6 +53,7 @@ class Resources:
     starts: Starts
     opener: Opener
     importer: Importer
+    spools: Spools
     commander: Commander
     matcher: Matcher
     waiter: Waiter
@@ -72,6 +74,7 @@ def get_graph_limits(settings: Settings) -> GraphLimits:
             "max_transitions": limits.max_transitions,
             "max_for_each_items": limits.max_for_each_items,
             "max_state_bytes": limits.max_state_bytes,
+            "max_started_workflows": limits.max_started_workflows,
             "max_cost_units": limits.max_cost_units,
             "max_starts_per_minute": limits.max_starts_per_minute,
         },

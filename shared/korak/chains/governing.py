@@ -12,7 +12,6 @@ from korak.chains.dispatching import Dispatched
 from korak.chains.given import misuse, plain, show
 from korak.chains.naming import read_name
 from korak.chains.numbers import read_count, sum_seconds
-from korak.graphs import hygiene
 from korak.graphs.document import RUN_LIMITS
 from korak.graphs.schema import QUEUE
 from korak.model import Json, JsonObject, Priority
@@ -52,7 +51,7 @@ class Governed(Dispatched):
     def version(self, version: str) -> Self:
         """Your own version of the chain: a label `version:<text>` of every run, and part of the checksum."""
         read = read_name(version, "A version")
-        if len(read) > MAX_VERSION or hygiene.check_json(read):
+        if len(read) > MAX_VERSION:
             raise misuse(f"A version is a text of {MAX_VERSION} characters at most.")
         return self._set("label", f"version:{read}")
 
@@ -105,7 +104,8 @@ class Governed(Dispatched):
 
 def _read_limit(name: str, given: int) -> int:
     """A limit, which can only lower the engine's own."""
-    most, limit = RUN_LIMITS[name], read_count(given, name)
+    most = RUN_LIMITS[name]
+    limit = read_count(given, name)
     if most is not None and limit > most:
         raise misuse(f"{name} is {most} at most: it can only lower the engine's limit.")
     return limit

@@ -23,10 +23,12 @@ class WaitingFor(TypedDict):
     execution: str
     branch: str | None
     human: Literal["approval", "input", "decision"] | None
-    mode: Literal["all", "any"] | None
+    mode: Literal["all", "any", "quorum"] | None
+    quorum: int | None
     names: Sequence[str]
     matched: Sequence[str]
     remaining: Sequence[str]
+    failed: Sequence[str]
     result_key: str | None
     correlation: Any
     since: str
@@ -239,22 +241,6 @@ class Artifact(TypedDict):
     created_at: str
     updated_at: str
     content: Any
-
-
-class Run(TypedDict):
-    """An exported instance: the rows of all that is known of it. What reads it is `import_`."""
-
-    format: str
-    exported_at: str
-    definition: dict[str, Any]
-    instance: dict[str, Any]
-    steps: Sequence[dict[str, Any]]
-    scopes: Sequence[dict[str, Any]]
-    waits: Sequence[dict[str, Any]]
-    signals: Sequence[dict[str, Any]]
-    events: Sequence[dict[str, Any]]
-    failures: Sequence[dict[str, Any]]
-    artifacts: Sequence[dict[str, Any]]
 
 
 class Hold(TypedDict):

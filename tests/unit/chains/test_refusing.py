@@ -81,6 +81,14 @@ CASES: dict[str, tuple[Case, str]] = {
     "blank name": (lambda c: c.then(links.count, " "), "The name of a step is a text that isn't empty"),
     "empty name": (lambda c: c.wait_for_signal("a", name=""), "The name of a step is a text that isn't empty"),
     "long name": (lambda c: c.then(links.count, "a" * 201), "has 200 characters at most"),
+    "name of a branch": (
+        lambda c: c.parallel([links.count], "a").then(links.count, "a_0").document(),
+        "The steps 'a' and 'a_0' would both make the node a_0",
+    ),
+    "name of an item": (
+        lambda c: c.then(links.count, "a_item").for_each("n", links.score, name="a").document(),
+        "The steps 'a_item' and 'a' would both make the node a_item",
+    ),
     "unknown parameter": (lambda c: c.then(links.price, curency="EUR"), "takes no curency. Is currency meant?"),
     "class parameter": (lambda c: c.then(links.Ship, to="x"), "links.ship takes no to"),
     "no JSON": (lambda c: c.then(links.price, currency=timedelta(1)), "currency isn't JSON"),

@@ -555,20 +555,3 @@ def test_what_may_be_published_can_be_run(document: JsonObject) -> None:
         for node in plan.nodes.values():
             assert set(node.outcomes) <= set(node.targets) | {"error"}
             assert set(node.targets.values()) <= set(plan.nodes)
-
-
-def test_the_entry_of_the_input_is_no_transition_unless_it_comes_round() -> None:
-    """T-GUARD-1: a limit on them counts what the author wrote"""
-    enter: JsonObject = {"field": "state", "value": {"ref": "input"}}
-    once = graph("x").trigger("manual").node("enter", "set_field", enter).node("done", "end")
-    round_ = once_more(enter)
-    assert plan_of(once.edge("start", "enter").edge("enter", "done")).nodes["enter"].transitions == 0
-    assert {node.id: node.transitions for node in plan_of(round_).nodes.values()} == {"enter": 1, "again": 1, "done": 1}
-
-
-def once_more(enter: JsonObject) -> GraphBuilder:
-    """A graph that enters its input three times."""
-    again: JsonObject = {"while": {"ref": "loops.again.index", "op": "lt", "value": 2}, "max_iterations": 3}
-    built = graph("x").trigger("manual").node("enter", "set_field", enter).node("again", "loop", again)
-    built.node("done", "end").edge("start", "enter").edge("enter", "again")
-    return built.edge("again", "enter", outcome="body").edge("again", "done", outcome="done")
