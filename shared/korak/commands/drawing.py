@@ -71,10 +71,21 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     took = show_span(get_between(instance.get("created_at"), end))
     name = f"{instance.get('definition')} version {instance.get('version')}{_show_run(instance)}"
     first = Text.assemble(
-        (f"{glyph} {status}", f"bold {style}"), "  ", (str(instance["id"]), "bold"), f"  {name}", (f"  {took}", "dim")
+        (f"{glyph} {status}", f"bold {style}"),
+        "  ",
+        (str(instance["id"]), "bold"),
+        f"  {name}",
+        (f"  {took}{_tell_progress(instance)}", "dim"),
     )
     given = Text.assemble(("  input  ", "dim"), compact(instance.get("input")))
     return Group(first, given)
+
+
+def _tell_progress(instance: Mapping[str, Any]) -> str:
+    """How many steps are done, where they are a line that isn't at its end."""
+    progress = instance.get("progress") or {}
+    index, total = progress.get("index", 0), progress.get("total", 0)
+    return f"  {index} of {total} steps" if index < total else ""
 
 
 def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], now: datetime) -> RenderableType:

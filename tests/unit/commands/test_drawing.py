@@ -59,6 +59,13 @@ def test_the_head_says_the_caller_s_id_and_which_run_of_it() -> None:
     assert second == "▶ running  01A  order version 2  A-17 run 2  5.0 s"
 
 
+def test_the_head_says_how_far_it_is_where_steps_are_a_line() -> None:
+    [head, *_] = draw_steps(progress={"name": "sign", "index": 1, "total": 3})
+    assert head == "▶ running  01A  order version 2  5.0 s  1 of 3 steps"
+    for progress in (None, {"name": None, "index": 3, "total": 3}):
+        assert draw_steps(progress=progress)[0] == "▶ running  01A  order version 2  5.0 s"
+
+
 def test_what_runs_in_a_branch_is_named_and_indented() -> None:
     outer = make_step("all", "waiting")
     item = make_step("ship", "completed", branch="3", visit=4)
