@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
 from korak.core.changes import Changes, spread
+from korak.core.counters import Pages
 from korak.core.holds import NO_HOLDS, Holds
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
 from korak.model import HoldKind
@@ -35,6 +37,10 @@ POLICY = Policy(
 )
 
 
+PAGES = (Pages(), Pages(2, 0), Pages(3, 1), Pages(3, 3), Pages(5, 2))
+"""Small pages have more borders than large ones."""
+
+
 class World:
     """Engines, wakers and a client around one store, with everything going wrong now and then."""
 
@@ -44,7 +50,7 @@ class World:
         self.crowd = crowd
         self.counts: dict[str, int] = {}
         self.holds = NO_HOLDS
-        self.store = Store(self.random, POLICY)
+        self.store = Store(self.random, replace(POLICY, pages=self.random.choice(PAGES)))
         self.definitions = Definitions(self.random, self.store.memory, GRAPHS)
         self.nesting = Nesting(self.random, self.store.memory, self.definitions)
         self.network = Network(self.random)

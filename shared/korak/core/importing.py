@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from korak.core import commanding
 from korak.core.arriving import OPEN, Arrival, Reader
@@ -35,11 +34,11 @@ def import_run(document: JsonObject, arrival: Arrival) -> Changes:
     reader = Reader(document, arrival)
     contents = reader.read()
     check(contents, arrival)
-    ready = [step for step in contents.steps if _revive(contents, step, arrival.now)]
+    ready = [step for step in contents.steps if _revive(contents, step, arrival)]
     return _write(contents, ready, arrival, str(reader.source))
 
 
-def _revive(contents: Contents, step: StepRun, now: datetime) -> bool:
+def _revive(contents: Contents, step: StepRun, arrival: Arrival) -> bool:
     """Let a live step go on: what ran is queued anew, what waits looks at what lies there. Whether it is ready."""
     if not is_live(step):
         step.probe = None
@@ -52,7 +51,7 @@ def _revive(contents: Contents, step: StepRun, now: datetime) -> bool:
         step.probe = None
         is_ready = all(wait.kind is not WaitKind.RETRY for wait in waits)
     elif step.counters is not None and not waits:
-        is_ready = Counters.from_json(step.counters).has_debt
+        is_ready = Counters.from_json(step.counters).has_debt(arrival.policy.pages)
     else:
         if any(wait.kind in AWAITED for wait in waits):
             step.probe = step.probe or Probe.LOOK
@@ -60,7 +59,7 @@ def _revive(contents: Contents, step: StepRun, now: datetime) -> bool:
     if contents.instance.paused_at is not None and step.role is StepRole.STEP:
         step.parked_for = ParkedFor.PAUSE if step.status is StepStatus.QUEUED else None
         return False
-    step.ready_at = now if is_ready else None
+    step.ready_at = arrival.now if is_ready else None
     return is_ready
 
 
