@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -172,7 +172,8 @@ class World:
         roots: dict[int, list[Family]] = {}
         for family in self.store.memory.families.values():
             roots.setdefault(self._find_root(family), []).append(family)
-        over = [kin for kin in roots.values() if all(self._is_over(family) for family in kin)]
+        held = {*self.store.locks, *(row.awaited_id for row in self.store.memory.dependencies)}
+        over = [kin for kin in roots.values() if all(self._is_over(family, held) for family in kin)]
         for family in (family for kin in over[: max(0, len(over) - KEPT)] for family in kin):
             history.check_whole(self.store.memory, family)
             self.store.memory.forget(family.instance.id)
@@ -190,8 +191,11 @@ class World:
             family = self.store.memory.families[family.parent_id]
         return family.instance.id
 
-    def _is_over(self, family: Family) -> bool:
-        is_free = family.instance.ended_at is not None and family.instance.id not in self.store.locks
+    def _is_over(self, family: Family, held: Collection[int]) -> bool:
+        """Nothing is left to do for it. A fork may wait for what the run that it was forked from has started."""
+        is_free = family.instance.ended_at is not None and family.instance.id not in held
+        if any(row.awaited_id == family.instance.id for row in self.store.memory.dependencies):
+            return False
         return is_free and settling.is_told(family) and not family.live and settling.is_heard(family)
 
     # the end

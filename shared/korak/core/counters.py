@@ -60,9 +60,14 @@ class Counters:
         """How many bodies have a token."""
         return self.started - self.settled
 
+    @property
+    def pending(self) -> int:
+        """How many bodies have a row and had no token yet."""
+        return self.created - self.started
+
     def wants_page(self, pages: Pages) -> bool:
         """Whether it is time to make the next page of bodies."""
-        return self.created < self.total and self.created - self.started < pages.reserve
+        return self.created < self.total and self.pending < pages.reserve
 
     def has_debt(self, pages: Pages) -> bool:
         """Whether the container itself has something to do: rows to make, bodies to start, results to merge."""
@@ -71,11 +76,11 @@ class Counters:
 
     def has_few(self, in_view: int) -> bool:
         """Whether so many bodies in view are too few, as there are more to be started."""
-        return 2 * in_view <= self.concurrency and self.started + in_view < self.created
+        return 2 * in_view <= self.concurrency and in_view < self.pending
 
     def get_room(self, pages: Pages, *, is_asked_for: bool) -> int:
-        """How many bodies that are to be started are in view: more where the container asked for it."""
-        return pages.size if is_asked_for else min(pages.size, 2 * self.concurrency)
+        """How many bodies that are to be started are in view: all of them where the container asked for it."""
+        return pages.size + pages.reserve if is_asked_for else min(pages.size, 2 * self.concurrency)
 
     def judge(self) -> str | None:
         """DONE where enough have succeeded, FAILED where too few still can, else None."""
