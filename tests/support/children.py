@@ -138,12 +138,13 @@ class Families:
             runner = Session(connection)
             page = await kin.list_waits(runner, kin.START, 10_000)
             waits = sorted({wait for wait, _ in page})
-            return len(await kin.look(runner, waits, self.now, is_sent=False)) if waits else 0
+            return len(await kin.tell(runner, self.now, is_sent=False, waits=waits)) if waits else 0
 
     async def cascade(self, count: int = 500) -> int | None:
-        """One page of one command to children."""
+        """One page of commands to children; to how many, or None where nothing is to do."""
         async with self.flows.database.acquire() as connection:
-            return await kin.advance_cascade(Session(connection), self.now, count)
+            advanced = await kin.advance_cascades(Session(connection), self.now, count)
+        return sum(len(advance.children) for advance in advanced) if advanced else None
 
     async def drain(self) -> None:
         """Go on until nothing moves by itself."""
