@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -63,6 +63,13 @@ class Bidder:
         if self._cascades or self._ulids:
             self._arrived.set()
 
+    def bid(self, instances: Iterable[int]) -> None:
+        """Something that is committed is addressed to these runs."""
+        for instance in instances:
+            self._bidden[instance] = 0
+            self._room -= 1
+        self._arrived.set()
+
     def leave(self) -> None:
         """End the work as soon as nothing is left of it."""
         self._is_leaving = True
@@ -116,17 +123,13 @@ class Bidder:
         gone = {place for place in self._cascades if place[0] in instances and place[0] not in there}
         self._cascades -= over | gone
         for advance in advanced:
-            self._bid(advance.children)
+            self.bid(advance.children)
 
     async def _find(self) -> None:
         if self._ulids:
             ulids, self._ulids = self._ulids[:PAGE], self._ulids[PAGE:]
             async with self._hot.alone() as runner:
-                self._bid(await kin.find_runs(runner, ulids))
-
-    def _bid(self, instances: Sequence[int]) -> None:
-        self._room -= len(instances)
-        self._bidden.update(dict.fromkeys(instances, 0))
+                self.bid(await kin.find_runs(runner, ulids))
 
     async def _obey(self) -> None:
         """Let them take what is addressed to them; who was passed over too often is waited for alone."""

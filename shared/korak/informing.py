@@ -77,6 +77,10 @@ class Informer:
         if self._ended or self._waits or (self._awaited and not self._is_gathering):
             self._arrived.set()
 
+    def remind(self, instance_id: int) -> None:
+        """What is addressed to a run lies there, committed, since somebody else held it: it is brought to it soon."""
+        self._bidder.bid([instance_id])
+
     def _read(self, changes: Changes) -> None:
         outward = changes.outward
         if outward is None:

@@ -76,6 +76,8 @@ def _point(refused: Problem) -> Problem:
 async def hand_out(call: Call, instance_id: int, source_id: str, *, is_new: bool) -> Sent:
     """Have an instance take a signal that is committed, and tell what became of it."""
     changes = await call.resources.commander.answer(instance_id, Delivered()) if is_new else None
+    if is_new and changes is None:
+        call.resources.informer.remind(instance_id)
     async with call.resources.database.acquire() as connection:
         sent = await signals.get(connection, instance_id, source_id) or Sent()
     if sent.is_taken or sent.is_buffered:

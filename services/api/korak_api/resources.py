@@ -10,6 +10,7 @@ from korak.commander import Commander
 from korak.config import Settings
 from korak.graphs.contracts import Catalogue
 from korak.graphs.document import GraphLimits
+from korak.informing import Informer
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.service import Health
@@ -53,6 +54,7 @@ class Resources:
     opener: Opener
     importer: Importer
     commander: Commander
+    informer: Informer
     matcher: Matcher
     waiter: Waiter
     feeds: Feeds

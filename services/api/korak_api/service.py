@@ -95,6 +95,7 @@ async def connect(
         opener=starts.opener,
         importer=Importer(database, dispatcher),
         commander=commander,
+        informer=informer,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
         feeds=Feeds(database, waiter, clock, plans),
