@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlalchemy.schema import CreateSchema
 
+from korak.errors import TransientError
 from korak.store import urls
 
 DEFAULT_SCHEMA = "korak"
@@ -22,7 +24,7 @@ TURN_TIMEOUT = "15min"
 
 @contextmanager
 def connect(url: str, schema: str) -> Iterator[Connection]:
-    """A connection whose search path is `schema` alone, there or not."""
+    """A connection whose search path is `schema` alone, there or not. Raises TransientError where none can be had."""
     engine = create_engine(urls.blocking(url), poolclass=NullPool)
 
     @event.listens_for(engine, "connect", insert=True)
@@ -34,11 +36,18 @@ def connect(url: str, schema: str) -> Iterator[Connection]:
         raw.commit()
 
     try:
-        with engine.connect() as connection:
+        with _open(engine) as connection:
             connection.dialect.default_schema_name = schema
             yield connection
     finally:
         engine.dispose()
+
+
+def _open(engine: Engine) -> Connection:
+    try:
+        return engine.connect()
+    except OperationalError as error:
+        raise TransientError("unavailable", what="The database", why=str(error.orig)) from error
 
 
 @contextmanager

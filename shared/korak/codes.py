@@ -28,6 +28,7 @@ MESSAGES: dict[str, str] = {
     "instance_not_paused": "This instance is not paused.",
     "instance_paused": "This instance is paused already.",
     "instance_ended": "This instance has ended: it is {status}.",
+    "wait_over": "Nothing waits for the signal {name} there any more: what it was for has gone on.",
     "unknown_signal": "The workflow waits nowhere for a signal {name}.",
     "start_rate_exceeded": "More than {limit} starts a minute: limits.max_starts_per_minute is {limit}.",
     "id_in_use": "The id {id} has an open run: {instance}.",
@@ -51,6 +52,10 @@ MESSAGES: dict[str, str] = {
     "too_many_streams": "{limit} streams are followed here already: end one, or try again later.",
     "unavailable": "{what} can't be reached now.",
     "internal": "Something went wrong here. It has been logged.",
+    # the database
+    "schema_older": "The schema {schema} is at revision {found}, and this build needs {needed}: run korak migrate.",
+    "schema_newer": "The schema {schema} is at revision {found}, which a newer build has made: this build's newest is "
+    "{needed}. Use that build, or one after it.",
     # publish
     "invalid_document": "The graph is wrong. Errors: {count}.",
     "invalid_config": "{detail}",

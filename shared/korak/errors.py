@@ -16,6 +16,9 @@
         Refused            429      a limit on starts holds
         Unavailable        503      nobody is there to answer now
       SettingsError                 internal: a setting is unknown or wrong, the process doesn't start
+      SchemaError                   internal: the database's schema isn't this build's
+        SchemaOlder                 it was never migrated to this build's
+        SchemaNewer                 a newer build has migrated it
       RegistrationError             internal: a step type can't be registered
         DuplicateStepType
         InvalidStepType
@@ -197,6 +200,22 @@ class SettingsError(KorakError):
     """A setting is unknown or wrong: the process doesn't start, and says its name, what was given and what is meant."""
 
     code = "invalid_setting"
+
+
+class SchemaError(KorakError):
+    """The database's schema isn't this build's: the message says which revision each has, and what to do."""
+
+    code = "schema_older"
+
+
+class SchemaOlder(SchemaError):
+    """It was never migrated to this build's. Nothing works on it before."""
+
+
+class SchemaNewer(SchemaError):
+    """A newer build has migrated it. What runs goes on; this build can't migrate it."""
+
+    code = "schema_newer"
 
 
 class RegistrationError(KorakError):

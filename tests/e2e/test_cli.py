@@ -273,6 +273,13 @@ def test_tokens_open_what_their_roles_allow(korak: Terminal) -> None:
     assert theirs["items"] == []
 
 
+def test_an_owner_is_given_its_share(korak: Terminal) -> None:
+    assert korak("weight", "team:42").out == "team:42 has 1 in each turn\n"
+    assert korak("weight", "team:42", "3").out == "team:42 has 3 in each turn\n"
+    assert korak("weight", "team:42", "--json").json == {"owner": "team:42", "weight": 3}
+    assert "/weight: " in korak("weight", "team:42", "0", code=1).err
+
+
 def test_doctor_and_wake_on_the_database_that_dev_left(korak: Terminal) -> None:
     start(korak)
     told = {each["name"]: each["verdict"] for each in korak("doctor", "--json").json}

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from korak.core import transitions
 from korak.core.changes import Changes
 from korak.core.counters import Counters
 from korak.core.facts import Finished, HandedBack, Lost
 from korak.core.rooms import Demand, FlowKey, list_demands
-from korak.core.rows import StepRun, Wait
+from korak.core.rows import Scope, StepRun, Wait
 from korak.core.snapshot import Snapshot
-from korak.core.states import replay
 from korak.graphs.limiting import FlowRule
-from korak.graphs.plans import PlannedNode
 from korak.model import (
-    EventType,
     FlowKind,
     InstanceStatus,
     Json,
@@ -30,21 +26,17 @@ from korak.model import (
     WaitKind,
     WaitStatus,
 )
+from tests.simulation import history
 from tests.simulation.containing import check_containers, check_kin, check_pause
-from tests.simulation.undoing import check_undoing, check_view, list_copied
-from tests.support.memory import Family, Memory, read_past
+from tests.simulation.undoing import check_undoing, check_view
+from tests.support.memory import Family, Memory
 from tests.support.rooms import Place
 
-SKEW = timedelta(seconds=1)
-"""How far the clocks of two processes may be apart."""
+Row = TypeVar("Row", StepRun, Wait, Scope)
 
-TERMINAL = (
-    EventType.STEP_COMPLETED,
-    EventType.STEP_FAILED,
-    EventType.STEP_CANCELLED,
-    EventType.HOOK_COMPLETED,
-    EventType.HOOK_FAILED,
-)
+STAMPS = {"ready_at", "sent_at", "parked_for"}
+"""What others than the holder of the lock write."""
+
 NAMES = {f"step.{name}" for name in transitions.STEP.values()} | {
     f"instance.{name}" for name in transitions.INSTANCE.values()
 }
@@ -62,43 +54,43 @@ def check_changes(changes: Changes) -> None:
 
 def check_after(memory: Memory, changes: Changes) -> None:
     """What an engine keeps is what stands there; but for stamps, which others write without the lock."""
-    after, stands = changes.after, memory.load(changes.instance.id)
+    after, stands = changes.after, memory.load_rows(changes.instance.id)
     assert vars(after.instance) == vars(stands.instance)
     assert after.instance.is_ended or after.ended == stands.ended, (after.ended, stands.ended)
-    assert _read(after.steps) == _read(stands.steps)
-    assert _read(after.waits) == _read(stands.waits)
-    assert _read_running(after) == _read_running(stands)
+    _compare(after.steps, stands.steps)
+    _compare(after.waits, stands.waits)
+    _compare(_find_running(after), _find_running(stands))
     check_view(changes, stands)
 
 
-def _read(rows: Mapping[int, StepRun | Wait]) -> list[JsonObject]:
-    return [
-        {
-            name: value
-            for name, value in vars(row).items()
-            if name not in ("ready_at", "sent_at", "parked_for") and not (name == "input" and vars(row).get("counters"))
-        }
-        for _, row in sorted(rows.items())
-    ]
+def _compare(after: Mapping[int, Row], stands: Mapping[int, Row]) -> None:
+    assert after.keys() == stands.keys(), (after, stands)
+    for key, row in after.items():
+        one, other = vars(row), vars(stands[key])
+        assert one == other or _read(one) == _read(other), (row, stands[key])
 
 
-def _read_running(snapshot: Snapshot) -> list[JsonObject]:
-    rows = snapshot.scopes.values()
-    return [vars(row) for row in sorted(rows, key=lambda row: row.id) if row.status is ScopeStatus.RUNNING]
+def _read(row: JsonObject) -> JsonObject:
+    others = {*STAMPS, "input"} if row.get("counters") else STAMPS
+    return {name: value for name, value in row.items() if name not in others}
 
 
-def check_family(memory: Memory, family: Family, changes: Changes) -> None:
-    """Invariants 1 to 4 and 6 for one instance that has just moved."""
-    _check_history(family)
+def _find_running(snapshot: Snapshot) -> dict[int, Scope]:
+    return {key: row for key, row in snapshot.scopes.items() if row.status is ScopeStatus.RUNNING}
+
+
+def check_family(memory: Memory, before: Family | None, changes: Changes, *, is_whole: bool) -> None:
+    """Invariants 1 to 4 and 6 for one instance that has just moved: of its history what is new, or all of it."""
+    family = memory.families[changes.instance.id]
     _check_tokens(family, changes)
     check_kin(memory, family, changes)
     check_pause(changes)
-    _check_attempts(family)
-    _check_state(memory, family)
-    _check_replay(memory, family)
-    _check_deliveries(family)
     _check_waits(family)
     check_undoing(memory, family)
+    if before is None or is_whole:
+        history.check_whole(memory, family)
+    else:
+        history.check_moved(memory, before, changes)
 
 
 def check_room(memory: Memory) -> None:
@@ -136,15 +128,6 @@ def _demand(rule: FlowRule, name: str, step: StepRun) -> list[Demand]:
     return [demand for demand in demands if demand.key.kind is FlowKind.CONCURRENCY]
 
 
-def _check_history(family: Family) -> None:
-    """6: no gap in `seq`, no two terminal events of one attempt; 1: a recorded step has exactly one record."""
-    assert [event.seq for event in family.events] == list(range(1, family.instance.next_seq))
-    ends = Counter(event.step_run_id for event in family.events if event.type in TERMINAL)
-    assert not ends or max(ends.values()) == 1, ends
-    ended = {step.id for step in family.steps.values() if step.status is not None and not step.status.is_live}
-    assert set(ends) == ended
-
-
 def _check_tokens(family: Family, changes: Changes) -> None:
     """2 and 3: an open scope has one live step, which something will move; an ended one has none and no wait."""
     instance = family.instance
@@ -163,6 +146,8 @@ def _check_tokens(family: Family, changes: Changes) -> None:
         for step in live
     )
     assert instance.status is (InstanceStatus.RUNNING if is_running else InstanceStatus.WAITING)
+    tokens = [step.claim_token for step in family.live if step.status is StepStatus.RUNNING]
+    assert len(set(tokens)) == len(tokens)
 
 
 def _is_driven(family: Family, step: StepRun) -> bool:
@@ -186,99 +171,6 @@ def _is_driven(family: Family, step: StepRun) -> bool:
             return step.ready_at is not None or is_parked or any(wait.kind is WaitKind.RETRY for wait in waits)
 
 
-def _check_attempts(family: Family) -> None:
-    """Attempts of a visit follow one another under one key; visits count from one; a visit is one step of the count.
-
-    Of what a fork has from where it came, and what was rewound there, it counts the visits alone.
-    """
-    copied = list_copied(family)
-    before: Counter[str] = Counter()
-    for step_id in copied:
-        step = family.steps[step_id]
-        before[step.node_id] = max(before[step.node_id], step.visit)
-    visits: dict[tuple[str, int], list[StepRun]] = {}
-    for step in family.steps.values():
-        if step.role is StepRole.STEP and step.id not in copied:
-            visits.setdefault((step.node_id, step.visit), []).append(step)
-    outermost = [attempts for attempts in visits.values() if attempts[0].scope_id is None]
-    assert len(outermost) + before.total() == family.instance.steps_count
-    for attempts in visits.values():
-        assert sorted(step.attempt for step in attempts) == list(range(1, len(attempts) + 1))
-        assert len({(step.idempotency_key, step.execution_id) for step in attempts}) == 1
-        assert sum(step.status is StepStatus.COMPLETED for step in attempts) <= 1
-    newest: Counter[str] = Counter()
-    for node, visit in visits:
-        newest[node] = max(newest[node], visit)
-    assert sum(newest.values()) == len(visits) + sum(before[node] for node in newest)
-    _check_times(family)
-    tokens = [step.claim_token for step in family.live if step.status is StepStatus.RUNNING]
-    assert len(set(tokens)) == len(tokens)
-
-
-def _check_state(memory: Memory, family: Family) -> None:
-    """1: every output entered the state once, in the order of history."""
-    nodes = memory.plans[family.instance.version_id].nodes
-    states: dict[int | None, JsonObject] = {None: {}}
-    copied = list_copied(family)
-    transitions_made = 0
-    stood: dict[int, tuple[JsonObject, int]] = {}
-    for event in family.events:
-        if event.type is EventType.INSTANCE_REWOUND:
-            states[None], transitions_made = stood[cast("int", (event.data or {})["seq"])]
-        if event.type is EventType.STEP_COMPLETED and event.step_run_id is not None:
-            step = family.steps[event.step_run_id]
-            node = nodes[step.node_id]
-            transitions_made += node.type != "end" and step.scope_id is None
-            merged = _merge(family, step, states) if step.id not in copied else (event.data or {}).get("wrote")
-            state = {**states.get(step.scope_id, {}), **cast("JsonObject", merged or {})}
-            state = _enter(node, state, step.output or {})
-            removed = cast("list[str]", (event.data or {}).get("removed") or [])
-            states[step.scope_id] = {key: value for key, value in state.items() if key not in removed}
-        stood[event.seq] = states[None], transitions_made
-    assert family.instance.state == states[None]
-    for scope in family.scopes.values():
-        assert (scope.state or {}) == states.get(scope.id, {}), scope
-    assert family.instance.transitions_count == transitions_made
-
-
-def _check_replay(memory: Memory, family: Family) -> None:
-    """What history tells is where the run stands: its state, its transitions, the rounds of its loops."""
-    instance = family.instance
-    position = replay(memory.plans[instance.version_id], read_past(family).lines)[-1].position
-    assert (position.state, position.transitions) == (instance.state, instance.transitions_count)
-    assert position.loops == ((instance.walk or {}).get("loops") or {})
-
-
-def _merge(family: Family, step: StepRun, states: Mapping[int | None, JsonObject]) -> JsonObject:
-    """What the branches of a parallel wrote, in the order of their declaration, or the body of a scope."""
-    merged: JsonObject = {}
-    if step.node_type in ("parallel", "scope"):
-        mine = [scope for scope in family.scopes.values() if scope.step_run_id == step.id]
-        for scope in sorted(mine, key=lambda scope: scope.item_index or 0):
-            merged |= states.get(scope.id, {})
-    return merged
-
-
-def _enter(node: PlannedNode, state: JsonObject, output: JsonObject) -> JsonObject:
-    """Saved keys that begin with a _ aren't for the state."""
-    if node.type == "set_field":
-        field, new = str(node.raw["field"]).removeprefix("state").removeprefix("."), output["new"]
-        return {**state, **({field: new} if field else cast("JsonObject", new))}
-    if node.save is None:
-        return state
-    public: JsonObject = {key: value for key, value in output.items() if not key.startswith("_")}
-    return {**state, **(public if node.save.key is None else {node.save.key: output})}
-
-
-def _check_deliveries(family: Family) -> None:
-    """4: a delivery is taken once or still there; each wait receives one once."""
-    received = Counter(
-        str((event.data or {})["source_id"]) for event in family.events if event.type is EventType.SIGNAL_RECEIVED
-    )
-    taken = Counter(row.source_id for row in family.signals.values() if row.taken_at is not None)
-    assert received <= taken, received - taken
-
-
 def _check_waits(family: Family) -> None:
     """A pause stops every clock; an open wait belongs to a live attempt."""
     live = {step.id: step for step in family.live}
@@ -292,21 +184,6 @@ def _check_waits(family: Family) -> None:
 def check_holder(snapshot: Snapshot, fact: Finished | Lost | HandedBack) -> None:
     """5: only who holds the token is heard."""
     assert snapshot.steps[fact.step].claim_token == fact.token
-
-
-def _check_times(family: Family) -> None:
-    """No retry starts before it is due, however often its nudge is doubled; a second clean-up is for what ran."""
-    cancelled = {(step.node_id, step.visit): step.id for step in family.steps.values() if step.status == "cancelled"}
-    for step in family.steps.values():
-        if step.role is StepRole.STEP and step.scheduled_for is not None and step.claimed_at is not None:
-            assert step.claimed_at >= step.scheduled_for - SKEW, step
-        if step.role is StepRole.CANCEL and step.call == 2:
-            assert _ran_last(family, cancelled[step.node_id, step.visit]), step
-
-
-def _ran_last(family: Family, step_id: int) -> bool:
-    told = [event.type for event in family.events if event.step_run_id == step_id]
-    return told[told.index(EventType.STEP_CANCELLED) - 1] in (EventType.STEP_STARTED, EventType.STEP_RESUMED)
 
 
 def check_nothing_missed(memory: Memory, family: Family) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 from korak.core.delivering import COMMANDS
 from korak.core.rows import StepRun, Wait
 from korak.model import EventType, JsonObject, ParkedFor, StepRole, StepStatus, WaitKind, WaitStatus
-from tests.simulation import invariants
+from tests.simulation import history, invariants
 from tests.simulation.undoing import list_cleaning
 from tests.support.memory import Family, Memory
 
@@ -19,7 +19,7 @@ BACK = {EventType.INSTANCE_RETRIED, EventType.INSTANCE_REWOUND}
 
 def is_settled(memory: Memory) -> bool:
     """Whether every run has ended with every hook done, or waits for what only a client can send."""
-    return not memory.cascades and not list_moving(memory)
+    return not memory.cascades and all(_is_settled(memory, family) for family in memory.families.values())
 
 
 def list_moving(memory: Memory) -> list[Family]:
@@ -39,7 +39,7 @@ def is_bidden(family: Family) -> bool:
 
 def is_heard(family: Family) -> bool:
     """Whether the holder of every attempt that ran as it was cancelled has been heard, or was given up."""
-    return not any(step.claim_token for step in family.steps.values() if step.status is StepStatus.CANCELLED)
+    return not any(step.status is StepStatus.CANCELLED for step in family.claimed)
 
 
 def _is_settled(memory: Memory, family: Family) -> bool:
@@ -91,6 +91,7 @@ def check_pause(memory: Memory) -> None:
 def check_end(memory: Memory) -> None:
     """Who waits doesn't wait for what lies there; a child that was waited for has ended with its parent's step."""
     for family in memory.families.values():
+        history.check_whole(memory, family)
         invariants.check_nothing_missed(memory, family)
         assert not list_cleaning(family), family.instance
         for wait in family.waits.values():

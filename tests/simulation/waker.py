@@ -109,16 +109,14 @@ class Waker:
             del fleet[row.id]
             self.world.count("engine closed")
         yield
-        lost = [step for family in self.families for step in family.steps.values() if self._is_lost(step, now)]
+        lost = [step for family in self.families for step in family.claimed if self._is_lost(step, now)]
         for step in lost:
             yield from self._answer(Ask(step.instance_id, Lost(step.id, step.claim_token or ""), step.id))
 
     def _is_lost(self, step: StepRun, now: datetime) -> bool:
         if step.engine_id is None or step.lease_until is None:
             return False
-        if step.status is not StepStatus.RUNNING and (
-            step.status is not StepStatus.CANCELLED or step.role is not StepRole.STEP
-        ):
+        if step.status is not StepStatus.RUNNING and step.role is not StepRole.STEP:
             return False
         return self.world.store.fleet[step.engine_id].closed_at is not None or step.lease_until <= now
 

@@ -10,13 +10,13 @@ from korak.core.changes import Changes, spread
 from korak.core.holds import NO_HOLDS, Holds
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
 from korak.model import HoldKind
-from tests.simulation import settling
+from tests.simulation import history, settling
 from tests.simulation.client import Client
 from tests.simulation.definitions import Definitions
 from tests.simulation.engine import Engine
 from tests.simulation.nesting import Nesting
 from tests.simulation.network import NONE, Faults, Network
-from tests.simulation.store import Store
+from tests.simulation.store import EVERY, Store
 from tests.simulation.undoing import count_undone
 from tests.simulation.waker import Waker
 from tests.support import ties
@@ -109,16 +109,13 @@ class World:
         """One thing happens."""
         self.now += timedelta(seconds=self.random.expovariate(1))
         self._disturb()
-        actors: list[Callable[[], None]] = [waker.act for waker in self.wakers]
+        actors: list[Waker | Engine | Client] = list(self.wakers)
         for engine in self.engines:
-            if self._is_awake(engine):
-                actors += [engine.act] * (8 if engine.is_busy else 1)
+            if engine.frozen_until is None or engine.frozen_until <= self.now:
+                actors += [engine] * (8 if engine.is_busy else 1)
         if self.has_faults:
-            actors += [self.client.act] * 2
-        self.random.choice(actors)()
-
-    def _is_awake(self, engine: Engine) -> bool:
-        return engine.frozen_until is None or engine.frozen_until <= self.now
+            actors += [self.client] * 2
+        self.random.choice(actors).act()
 
     def _disturb(self) -> None:
         faults = self.faults
@@ -131,7 +128,7 @@ class World:
         if self.random.random() < faults.strays:
             self._stray()
         self._steps += 1
-        if self._steps % 40 == 0:
+        if self._steps % 100 == 0:
             self._forget()
         if self._steps % 4 == 0:
             self._disturb_seldom(faults.dies)
@@ -179,6 +176,7 @@ class World:
             roots.setdefault(self._find_root(family), []).append(family)
         over = [kin for kin in roots.values() if all(self._is_over(family) for family in kin)]
         for family in (family for kin in over[: max(0, len(over) - KEPT)] for family in kin):
+            history.check_whole(self.store.memory, family)
             self.store.memory.forget(family.instance.id)
             self.count("ended")
             self.count("ended below another", family.parent_id is not None)
@@ -215,7 +213,7 @@ class World:
                 if settling.is_settled(memory):
                     break
             self.step()
-            if self.random.random() < 0.01:
+            if self.random.random() < (0.01 if any(engine.is_busy for engine in self.engines) else 0.05):
                 self.now += timedelta(seconds=self.random.choice([31, 700, 40_000]))
         assert settling.is_settled(memory), [
             (family.instance, family.live, family.open_waits, memory.cascades)
@@ -236,13 +234,22 @@ class World:
         self.count("held still")
 
 
-def run(seed: int, steps: int, drained: int = 5_000) -> World:
-    """So many steps of one seed's world; after each `drained` of them, and at the end, it comes to rest."""
-    world = World(seed)
-    while steps > 0:
+def run(
+    seed: int, steps: int, drained: int = 5_000, *, every: int = EVERY, tell: Callable[[int], None] | None = None
+) -> World:
+    """So many steps of one seed's world; after each `drained` of them, and at the end, it comes to rest.
+
+    All of a run is checked after `every` so many of its changes: that draws nothing, so the world is the same. `tell`
+    hears how many steps are done.
+    """
+    world, done = World(seed), 0
+    world.store.every = every
+    while done < steps:
         world.disturb()
-        for _ in range(min(steps, drained)):
+        for _ in range(min(steps - done, drained)):
             world.step()
         world.drain()
-        steps -= drained
+        done = min(steps, done + drained)
+        if tell is not None:
+            tell(done)
     return world

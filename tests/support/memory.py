@@ -26,6 +26,7 @@ from korak.core.rows import (
     copy,
 )
 from korak.core.snapshot import Kept, Policy, Snapshot
+from korak.graphs.document import REDUCED
 from korak.graphs.plans import Plan
 from korak.model import (
     CompensationStatus,
@@ -39,7 +40,7 @@ from korak.model import (
     WaitStatus,
 )
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds, has_ended, is_halted
+from korak.store.loading import get_holds, has_ended
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
@@ -107,6 +108,7 @@ class Family:
     """When each delivery was last sent on."""
     _live: list[int] | None = None
     _open: list[int] | None = None
+    _claimed: list[int] | None = None
 
     def copy(self) -> Family:
         """The same rows in collections of their own."""
@@ -140,13 +142,21 @@ class Family:
         return [self.waits[wait_id] for wait_id in self._open]
 
     @property
+    def claimed(self) -> list[StepRun]:
+        """The attempts whose holder may be heard: they run, or were cancelled as they did."""
+        if self._claimed is None:
+            running = (StepStatus.RUNNING, StepStatus.CANCELLED)
+            self._claimed = [step.id for step in self.steps.values() if step.claim_token and step.status in running]
+        return [self.steps[step_id] for step_id in self._claimed]
+
+    @property
     def parent_id(self) -> int | None:
         """The instance that started this one."""
         return self.instance.parent_instance_id if isinstance(self.instance, Child) else None
 
     def look_again(self) -> None:
         """Statuses have changed."""
-        self._live = self._open = None
+        self._live = self._open = self._claimed = None
 
 
 class Memory:
@@ -180,11 +190,7 @@ class Memory:
 
     def load(self, instance_id: int, closed: Sequence[int] = (), *, is_backward: bool = False) -> Snapshot:
         """What a decision may look at, in rows of its own."""
-        family = self.families[instance_id]
-        instance = copy(family.instance)
-        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
-        snapshot.steps = {step.id: _read_step(step) for step in family.live}
-        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot, family = self.load_rows(instance_id), self.families[instance_id]
         snapshot.deliveries = [self._read(family, row) for row in family.signals.values() if row.taken_at is None]
         snapshot.cancelled = {
             step.id: copy(step)
@@ -192,12 +198,25 @@ class Memory:
             if step is not None and step.status is StepStatus.CANCELLED
         }
         snapshot.failed = _find_failed(family)
-        snapshot.halted = {step.scope_id: copy(step) for step in _list_halted(family) if step.scope_id is not None}
-        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)}
-        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
-        snapshot.ended = _read_ended(family, snapshot)
         snapshot.kept = self._look_back(family)
         snapshot.past = read_past(family) if is_backward else None
+        return snapshot
+
+    def load_rows(self, instance_id: int) -> Snapshot:
+        """Of that what an engine keeps, as nobody writes it without the lock."""
+        family = self.families[instance_id]
+        instance = copy(family.instance)
+        snapshot = Snapshot(instance, self.plans[instance.version_id], self.policy)
+        snapshot.steps = {step.id: _read_step(step) for step in family.live}
+        snapshot.waits = {wait.id: copy(wait) for wait in family.open_waits}
+        snapshot.scopes = {scope.id: copy(scope) for scope in _list_scopes(family, snapshot)} if family.scopes else {}
+        snapshot.halted = {
+            scope.id: copy(family.steps[scope.halted_step_run_id])
+            for scope in snapshot.scopes.values()
+            if scope.halted_step_run_id is not None and scope.status is ScopeStatus.PENDING
+        }
+        snapshot.compensations = _read_compensations(family) if snapshot.plan.has_compensations else {}
+        snapshot.ended = _read_ended(family, snapshot)
         return snapshot
 
     def _read(self, family: Family, row: Delivery) -> Delivery:
@@ -455,20 +474,6 @@ def _read_step(step: StepRun) -> StepRun:
     return step
 
 
-def _list_halted(family: Family) -> Iterator[StepRun]:
-    """Where each unfinished body of a failed run stood: the newest attempt at its node there."""
-    if family.instance.status is not InstanceStatus.FAILED:
-        return
-    newest: dict[tuple[str, int | None], tuple[int, int]] = {}
-    steps = [step for step in family.steps.values() if step.role is StepRole.STEP]
-    for step in steps:
-        place = (step.node_id, step.scope_id)
-        newest[place] = max(newest.get(place, (0, 0)), (step.visit, step.attempt))
-    for step in steps:
-        if is_halted(family.instance, step) and newest[step.node_id, step.scope_id] == (step.visit, step.attempt):
-            yield step
-
-
 def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
     """Those that `scopes_load` reads."""
     whole: set[int] = set()
@@ -484,8 +489,7 @@ def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
         is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index
         if is_next:
             room[scope.step_run_id] = (index, left - 1)
-        is_halted_here = scope.id in snapshot.halted and scope.status in (ScopeStatus.FAILED, ScopeStatus.CANCELLED)
-        if is_next or is_halted_here or scope.status is ScopeStatus.RUNNING or scope.step_run_id in whole:
+        if is_next or scope.status is ScopeStatus.RUNNING or scope.step_run_id in whole:
             yield scope
 
 
@@ -517,7 +521,7 @@ def read_past(family: Family) -> Past:
 def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:
     """The statements of `applying._write_scopes`, in their order."""
     fault()
-    _adopt_scopes(family, dict(changes.adopted_scopes))
+    _adopt_scopes(family, {before: (after, decided) for before, after, decided in changes.adopted_scopes})
     fault()
     for scope in changes.new_scopes:
         assert scope.id not in family.scopes, "workflow_scopes_pkey"
@@ -544,14 +548,33 @@ def _write_left(family: Family, left: Leavings, fault: Fault) -> None:
         family.chunks.pop(execution, None)
 
 
-def _adopt_scopes(family: Family, adopted: Mapping[int, int]) -> None:
+def _adopt_scopes(family: Family, adopted: Mapping[int, tuple[int, bool]]) -> None:
     for scope in [scope for scope in family.scopes.values() if scope.step_run_id in adopted]:
         twin = copy(scope)
-        twin.step_run_id = adopted[scope.step_run_id]
-        if scope.status is not ScopeStatus.COMPLETED:
-            twin.status, twin.state, twin.walk, twin.outcome = ScopeStatus.PENDING, None, None, None
+        twin.step_run_id, is_decided = adopted[scope.step_run_id]
+        twin.halted_step_run_id = None
+        is_kept = scope.name != REDUCED if is_decided else scope.status is ScopeStatus.COMPLETED
+        if not is_kept:
+            twin.halted_step_run_id = _find_halted(family, scope.id)
+            if twin.halted_step_run_id is None:
+                twin.state = twin.walk = None
+            twin.status, twin.outcome = ScopeStatus.PENDING, None
             twin.output = twin.error = twin.finish_order = twin.ended_at = None
         family.scopes[twin.id] = twin
+
+
+def _find_halted(family: Family, scope_id: int) -> int | None:
+    """Where an unfinished body stood: the newest attempt at its node there."""
+    newest: dict[str, StepRun] = {}
+    for step in family.steps.values():
+        if step.scope_id == scope_id and step.role is StepRole.STEP:
+            other = newest.get(step.node_id)
+            if other is None or (other.visit, other.attempt) < (step.visit, step.attempt):
+                newest[step.node_id] = step
+    ended = (StepStatus.FAILED, StepStatus.CANCELLED)
+    halted = [step for step in newest.values() if step.status in ended and step.outcome is None]
+    assert len(halted) <= 1, "a body stands at one place"
+    return halted[0].id if halted else None
 
 
 def _read_compensations(family: Family) -> dict[int, Compensation]:

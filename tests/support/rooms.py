@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +38,7 @@ class Rooms:
         batch = [answer for answer in answers if isinstance(answer, Changes)]
         if not any(changes.demands or changes.freed or changes.leaves for changes in batch):
             return None
-        held = Held(deepcopy(self.rooms))
+        held = Held({key: _copy(room) for key, room in self.rooms.items()})
         for demand in (demand for changes in batch for demand in changes.demands):
             room = held.rooms.setdefault(demand.key, Room(len(held.rooms) + 1, demand.key))
             room.window.width = demand.width or 1.0
@@ -97,6 +96,10 @@ class Rooms:
                 held[key] += weight
         counted = {key: room.in_use for key, room in self.rooms.items() if room.in_use}
         assert dict(held) == counted, (held, counted)
+
+
+def _copy(room: Room) -> Room:
+    return replace(room, window=replace(room.window, counters=list(room.window.counters)))
 
 
 def list_freed(batch: Iterable[Changes]) -> list[Place]:

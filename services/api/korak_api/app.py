@@ -86,7 +86,8 @@ class Entrance:
             method = "GET" if request.method == "HEAD" else request.method
             return await self._measure(request, methods[method])
 
-        return Route(path, answer, methods=list(methods))
+        # An owner's id may have slashes.
+        return Route(path.replace("{scope}", "{scope:path}"), answer, methods=list(methods))
 
     def refuse(self, request: Request, error: Exception) -> Response:
         """The answer where no operation is meant."""

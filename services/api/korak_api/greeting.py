@@ -11,7 +11,8 @@ from ulid import ULID
 from korak.core.changes import Changes
 from korak.core.facts import Delivered
 from korak.core.identity import Greeting, Identity
-from korak.errors import Invalid, Issue, Problem
+from korak.errors import Invalid, Issue, Problem, Unavailable
+from korak.loop import wait
 from korak.model import JsonObject, OnClosed, OnOpen
 from korak.owners.roles import Verb, require
 from korak.starting import ID, MEMBERS, Wish, read_wish
@@ -20,7 +21,7 @@ from korak.store.signals import Sent
 from korak_api.operations import Answer, Call
 from korak_api.parameters import refuse
 from korak_api.problems import StartRefused
-from korak_api.settling import settle
+from korak_api.settling import LOOK, PATIENCE, settle
 
 START: Final[JsonObject] = {
     "type": "object",
@@ -53,6 +54,9 @@ def _get_wish(call: Call) -> Wish:
     if call.address is None:
         issue = Issue("invalid_value", "/start", {"detail": "It starts only what is addressed as {definition}~{id}"})
         raise Invalid("invalid_request", issues=[issue])
+    if "execution" in body:
+        issue = Issue("invalid_value", "/execution", {"detail": "What is started has no visit that waits yet"})
+        raise Invalid("invalid_request", issues=[issue])
     key, business_id = call.address
     if re.fullmatch(ID, business_id) is None:
         raise refuse("id", "it has letters, digits and ._:- (191 at most)")
@@ -78,9 +82,33 @@ async def hand_out(call: Call, instance_id: int, source_id: str, *, is_new: bool
     changes = await call.resources.commander.answer(instance_id, Delivered()) if is_new else None
     if is_new and changes is None:
         call.resources.informer.remind(instance_id)
+    return _judge(await _look(call, instance_id, source_id), changes)
+
+
+async def hand_over(call: Call, instance_id: int, source_id: str) -> Sent:
+    """The same for a signal whose fate must be known: under the lock, or by whoever holds that.
+
+    Raises Unavailable where it isn't known in time; the signal is handed out all the same, and a repeat hears of it.
+    """
+    clock = call.resources.clock
+    deadline = clock.monotonic() + PATIENCE
+    while True:
+        changes = await call.resources.commander.answer(instance_id, Delivered())
+        sent = await _look(call, instance_id, source_id)
+        if changes is not None or sent != Sent():
+            return _judge(sent, changes)
+        if clock.monotonic() >= deadline:
+            raise Unavailable(what="The instance")
+        await wait(LOOK)
+
+
+async def _look(call: Call, instance_id: int, source_id: str) -> Sent:
     async with call.resources.database.acquire() as connection:
-        sent = await signals.get(connection, instance_id, source_id) or Sent()
-    if sent.is_taken or sent.is_buffered:
+        return await signals.get(connection, instance_id, source_id) or Sent()
+
+
+def _judge(sent: Sent, changes: Changes | None) -> Sent:
+    if sent != Sent():
         return sent
     return Sent(is_taken=_has_woken(changes), is_buffered=not _has_woken(changes))
 

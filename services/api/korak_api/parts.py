@@ -37,6 +37,7 @@ from korak_api.terms import (
 WAITING = shape(
     kind=one_of(*(kind for kind in WaitKind if kind is not WaitKind.TIMEOUT), *ParkedFor),
     node=TEXT,
+    execution={**ULID, "description": "The visit's; a signal that names it is for this one alone."},
     branch=or_null(TEXT),
     human={**or_null(one_of(*HUMANS)), "description": "Asked of a person; a decision's names are yes and no."},
     mode=or_null(one_of("all", "any", "quorum")),

@@ -16,6 +16,7 @@ from korak_api import (
     signals,
     starts,
     tokens,
+    weighing,
 )
 from korak_api.operations import Operation
 
@@ -30,5 +31,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *signals.OPERATIONS,
     *holding.OPERATIONS,
     *tokens.OPERATIONS,
+    *weighing.OPERATIONS,
     *general.OPERATIONS,
 )

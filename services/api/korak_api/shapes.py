@@ -138,6 +138,7 @@ SHAPES: Final[dict[str, Any]] = {
         hold=or_null(shape(owner=or_null(TEXT), reason=or_null(TEXT), until=or_null(TIME), held_at=TIME)),
     ),
     "QueuePage": page("Queue"),
+    "Weight": shape(owner=or_null(TEXT), weight=COUNT),
     "Token": _TOKEN,
     "NewToken": shape(**_TOKEN["properties"], token={"type": "string", "description": "The secret, shown once."}),
     "TokenPage": page("Token"),

@@ -10,21 +10,29 @@ from ulid import ULID
 from korak.core.facts import Delivered
 from korak.emitting import MEMBERS, NAME, read_emit
 from korak.errors import Conflict, Invalid, NotFound
-from korak.model import ENDED, DeliveryKind
+from korak.model import ENDED, DeliveryKind, JsonObject
 from korak.owners.roles import Verb
 from korak.store import emits, instances, signals
-from korak.store.database import Session
+from korak.store.database import Connection, Session
 from korak.store.emits import Kept
 from korak.store.signals import Sending, Sent
 from korak_api import greeting
 from korak_api.cloudevents import read_event
-from korak_api.greeting import hand_out
+from korak_api.greeting import hand_out, hand_over
 from korak_api.operations import Answer, Body, Call, Operation
 
 MISSED: Final = 20
 """How many instances whose steps were held are looked at right away; the waker looks at the others."""
 
-SIGNAL: Final = Body({"name": NAME, "payload": {"type": "object"}, "id": NAME, "start": greeting.START}, ("name",))
+EXECUTION: Final[JsonObject] = {
+    "type": "string",
+    "pattern": "^[0-9A-HJKMNP-TV-Z]{26}$",
+    "description": "The visit that it is for, as `waiting_for` has it: 409 `wait_over` once that waits for it no more.",
+}
+SIGNAL: Final = Body(
+    {"name": NAME, "payload": {"type": "object"}, "id": NAME, "execution": EXECUTION, "start": greeting.START},
+    ("name",),
+)
 EMIT: Final = Body(
     {"name": NAME, **MEMBERS},
     ("name",),
@@ -37,34 +45,52 @@ async def signal(call: Call) -> Answer:
     body, ulid = cast("dict[str, Any]", call.body), call.path["ulid"]
     if "start" in body:
         return await greeting.greet(call)
+    source_id = body.get("id") or call.seed or str(ULID.from_datetime(call.now))
     async with call.resources.database.acquire() as connection:
         row = await instances.get_status(connection, call.owner_scope, ulid)
         if row is None:
             raise NotFound("instance_not_found", key=ulid)
         plans = await call.resources.plans.get(Session(connection), {row["version_id"]})
-        before = await signals.get(connection, row["id"], body["id"]) if "id" in body else None
+        before = await signals.get(connection, row["id"], source_id)
+        step = await _find_step(connection, row["id"], body) if before is None else None
     if row["status"] in ENDED:
         if before is not None:  # it may be what ended it: a repeat hears what became of it
-            return _tell(before)
+            return _tell(before, body["name"])
         raise Conflict("instance_ended", status=row["status"])
     names = plans[row["version_id"]].signals
     if names is not None and body["name"] not in names:
         raise Invalid("unknown_signal", name=body["name"])
-    source_id = body.get("id") or call.seed or str(ULID.from_datetime(call.now))
+    if "execution" in body and before is None and step is None:
+        raise Conflict("wait_over", name=body["name"])
     sending = Sending(
         row["id"], call.owner_scope, DeliveryKind.SIGNAL, source_id, body["name"], body.get("payload", {}), call.actor
     )
-    return _tell(await _send(call, sending))
+    sent = await _send(call, replace(sending, step_run_id=step), is_exact="execution" in body)
+    return _tell(sent, body["name"])
 
 
-def _tell(sent: Sent) -> Answer:
+async def _find_step(connection: Connection, instance_id: int, body: dict[str, Any]) -> int | None:
+    """The attempt that a signal is for, where it names one visit that waits for it."""
+    if "execution" not in body:
+        return None
+    return await signals.find_waiting(Session(connection), instance_id, body["execution"], body["name"])
+
+
+def _tell(sent: Sent, name: str) -> Answer:
+    if sent.is_discarded:
+        raise Conflict("wait_over", name=name)
     return Answer({"delivered": sent.is_taken, "buffered": sent.is_buffered}, 202)
 
 
-async def _send(call: Call, sending: Sending) -> Sent:
-    """Commit the signal, then hand it out under the lock; where that isn't had, its holder or the waker does."""
+async def _send(call: Call, sending: Sending, *, is_exact: bool) -> Sent:
+    """Commit the signal, then hand it out under the lock; where that isn't had, its holder or the waker does.
+
+    Of one that is for one visit alone it is known what became of it before anything is told.
+    """
     async with call.resources.database.transaction() as connection:
         is_new = await signals.send(connection, sending, now=call.now)
+    if is_exact:
+        return await hand_over(call, sending.instance_id, sending.source_id)
     return await hand_out(call, sending.instance_id, sending.source_id, is_new=is_new)
 
 

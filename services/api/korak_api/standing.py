@@ -193,6 +193,7 @@ def _show_waiting(
     return {
         "kind": str(kind),
         "node": step.node_id,
+        "execution": step.execution_id,
         "branch": None,
         "mode": None,
         "names": list(given),

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from korak.chains.given import misuse, take
 from korak.chains.handlers import Handler
-from korak.chains.naming import get_path, misuse
-from korak.graphs import hygiene
+from korak.chains.naming import get_path
 from korak.graphs.paths import Malformed
 from korak.graphs.schemas import compile_schema
 from korak.graphs.values import compile_value
@@ -22,23 +22,24 @@ ITEM: Final[Mapping[str, JsonObject]] = {**PUBLIC, "item": {"ref": "item"}, "ind
 """The same in a for_each."""
 
 
-def check_parameters(handler: Handler, given: Mapping[str, Any], what: str) -> None:
-    """Whether the handler takes them and they can be written into a document. Raises Invalid."""
+def read_parameters(handler: Handler, given: Mapping[str, Any], what: str) -> JsonObject:
+    """Copies of them. Raises Invalid where the handler doesn't take one, or it can't be written into a document."""
     known = _get_properties(handler)
+    read: JsonObject = {}
     for name, value in given.items():
         if name not in known and not _is_open(handler):
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" Is {near[0]} meant?" if near else ""
             raise misuse(f"{what}: {handler.key} takes no {name}.{hint}")
-        if issue := hygiene.check_json(value):
-            raise misuse(f"{what}: {name} isn't JSON: {issue.message}")
+        read[name] = take(value, f"{what}: {name}")
         try:
-            compile_value(value, secrets=True)
+            compile_value(read[name], secrets=True)
         except Malformed as error:
             raise misuse(f"{what}: {name} can't be used: {error.message}") from error
     schema = {member: part for member, part in handler.schema.items() if member != "required"}
-    for issue in compile_schema(schema).check_config(dict(given)):
+    for issue in compile_schema(schema).check_config(read):
         raise misuse(f"{what}: {handler.key} doesn't take this at {issue.pointer or '/'}: {issue.message}.")
+    return read
 
 
 def bind(

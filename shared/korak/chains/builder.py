@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from korak.chains import naming
-from korak.chains.binding import check_parameters
+from korak.chains.binding import read_parameters
 from korak.chains.compiling import compile_steps
+from korak.chains.given import misuse, plain, show
 from korak.chains.handlers import Given, Handler, read_handler
-from korak.chains.naming import misuse
 from korak.chains.nesting import Nesting
 from korak.chains.numbers import read_count, sum_seconds
 from korak.chains.repeating import MAX_ITERATIONS, read_condition
@@ -46,10 +46,12 @@ class Chain(Undoing, Nesting):
 
     def __init__(self, key: str, name: str | None = None) -> None:
         if not isinstance(key, str) or not re.match(KEY, key):
-            raise misuse(f"The key of a chain begins with a letter or digit and has only those, . _ and -: {key!r}.")
-        self._head: JsonObject = {"schema": SCHEMA, "key": key}
+            raise misuse(
+                f"The key of a chain begins with a letter or digit and has only those, . _ and -: {show(key)}."
+            )
+        self._head: JsonObject = {"schema": SCHEMA, "key": plain(key)}
         if name is not None:
-            self._head["name"] = naming.read_name(name, "The name of a chain")
+            self._head["name"] = naming.read_title(name, "The name of a chain")
         self._steps: list[Step] = []
         super().__init__()
 
@@ -57,8 +59,7 @@ class Chain(Undoing, Nesting):
         """Run a handler and merge what it returns into the state; what isn't bound here comes from the state."""
         made = read_handler(handler)
         given = self._name(name)
-        check_parameters(made, parameters, f"The step {given!r}")
-        return self._add(Work(given, made, parameters))
+        return self._add(Work(given, made, read_parameters(made, parameters, f"The step {given!r}")))
 
     def parallel(self, handlers: Sequence[Given], name: str | None = None) -> Chain:
         """Run handlers at the same time; what they return is merged in the order in which they are listed."""
@@ -82,7 +83,7 @@ class Chain(Undoing, Nesting):
         take the list `results`, and what it returns is merged into the state.
         """
         if mode not in MODES:
-            raise misuse(f"The mode of a for_each is one of {', '.join(MODES)}: {mode!r} is none.")
+            raise misuse(f"The mode of a for_each is one of {', '.join(MODES)}: {show(mode)} is none.")
         if (mode == "quorum") is (quorum is None):
             raise misuse("A quorum goes with the mode quorum, and that mode needs one.")
         given = self._name(name)
@@ -153,8 +154,8 @@ class Chain(Undoing, Nesting):
             raise misuse("bind() means the handler of then() or for_each() added last, and there is none.")
         if said := sorted(parameters.keys() & last.parameters.keys()):
             raise misuse(f"bind() binds {said[0]} of the step {last.name!r} a second time.")
-        check_parameters(last.handler, parameters, f"The step {last.name!r}")
-        self._steps[-1] = replace(last, parameters={**last.parameters, **parameters})
+        read = read_parameters(last.handler, parameters, f"The step {last.name!r}")
+        self._steps[-1] = replace(last, parameters={**last.parameters, **read})
         return self
 
     def jumps(self, *targets: str) -> Chain:
@@ -211,7 +212,7 @@ class Chain(Undoing, Nesting):
     def _repeat(self, word: str, target: str, condition: Json, name: str | None, max_iterations: int | None) -> Chain:
         wanted = naming.read_name(target, "target_step")
         if all(step.name != wanted for step in self._steps):
-            raise misuse(f"target_step names {wanted!r}: no step of that name was added before.")
+            raise misuse(f"target_step names {show(wanted)}: no step of that name was added before.")
         most = MAX_ITERATIONS if max_iterations is None else read_count(max_iterations, "max_iterations")
         if most > MAX_ITERATIONS:
             raise misuse(f"max_iterations is {MAX_ITERATIONS} at most: {most} are too many.")

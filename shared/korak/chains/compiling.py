@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
 from korak.chains.binding import ITEM, PUBLIC, bind
+from korak.chains.given import misuse
 from korak.chains.handlers import Handler
-from korak.chains.naming import BEGIN, LAST, START, find_target, get_id, get_path, misuse
+from korak.chains.naming import BEGIN, LAST, START, find_target, get_id, get_path
 from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Start, Step, Work
 from korak.graphs.document import END, NEXT, TRIGGER
 from korak.model import Json, JsonObject

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from korak.chains.naming import misuse, read_name
+from korak.chains.given import misuse, show
+from korak.chains.naming import read_name
 from korak.errors import Invalid, Issue
 from korak.graphs import hygiene
 from korak.graphs.inputs import check_payload
@@ -56,10 +57,7 @@ class Dispatched:
 
     def idempotency_key(self, key: str) -> Self:
         """The key of every dispatch that names none: all of them are one run. It's no part of the checksum."""
-        read = read_name(key, "An idempotency key")
-        if len(read) > MAX_KEY or not read.isascii() or not read.isprintable():
-            raise misuse(f"An idempotency key has {MAX_KEY} printable characters at most.")
-        self._idempotency_key = read
+        self._idempotency_key = _read_key(key)
         return self
 
     @overload
@@ -101,16 +99,24 @@ class Dispatched:
     def prepare(self, payload: Mapping[str, Any] | None, options: DispatchOptions) -> DispatchOptions:
         """The options with the chain's own key where they name none. Raises Invalid for a payload that is no state."""
         if payload is not None and not isinstance(payload, Mapping):
-            raise misuse(f"The payload of a dispatch is a mapping: {payload!r} is none.")
+            raise misuse(f"The payload of a dispatch is a mapping: {show(payload)} is none.")
         given = cast("JsonObject", dict(payload or {}))
         issue = hygiene.check_json(given)
         issues = [issue] if issue else check_payload(given, self._get_limits())
         if issues:
             raise Invalid("invalid_request", issues[0].message, issues=[_at_input(each) for each in issues])
-        return {**options, "idempotency_key": options.get("idempotency_key") or self._idempotency_key}
+        key = options.get("idempotency_key")
+        return {**options, "idempotency_key": self._idempotency_key if key is None else _read_key(key)}
 
     def _get_limits(self) -> Mapping[str, int]:
         return {}
+
+
+def _read_key(given: object) -> str:
+    key = read_name(given, "An idempotency key")
+    if len(key) > MAX_KEY or not key.isascii() or not key.isprintable():
+        raise misuse(f"An idempotency key has {MAX_KEY} printable characters at most: {show(key)} isn't one.")
+    return key
 
 
 def _at_input(issue: Issue) -> Issue:

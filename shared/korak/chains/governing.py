@@ -9,7 +9,8 @@ from typing import Self
 
 from korak.chains.compiling import Options
 from korak.chains.dispatching import Dispatched
-from korak.chains.naming import misuse, read_name
+from korak.chains.given import misuse, plain, show
+from korak.chains.naming import read_name
 from korak.chains.numbers import read_count, sum_seconds
 from korak.graphs import hygiene
 from korak.graphs.document import RUN_LIMITS
@@ -33,16 +34,16 @@ class Governed(Dispatched):
     def on_queue(self, queue: str) -> Self:
         """The queue of every step whose handler names none."""
         if not isinstance(queue, str) or not re.match(QUEUE, queue):
-            raise misuse(f"A queue's name has only letters, digits, . _ and -: {queue!r}.")
-        self._options = replace(self._options, queue=queue)
-        return self._set("queue", queue)
+            raise misuse(f"A queue's name has only letters, digits, . _ and -: {show(queue)}.")
+        self._options = replace(self._options, queue=plain(queue))
+        return self._set("queue", plain(queue))
 
     def with_priority(self, priority: Priority | int | str) -> Self:
         """Which runs of a queue go first: low (if nothing is said), normal, high or urgent, or 0 to 3."""
         known = {level.name.lower(): level for level in Priority}
         level = known.get(priority) if isinstance(priority, str) else priority
-        if level is None or isinstance(level, bool) or level not in list(Priority):
-            raise misuse(f"A priority is one of {', '.join(known)}, or 0 to 3: {priority!r} is none.")
+        if not isinstance(level, int) or isinstance(level, bool) or level not in list(Priority):
+            raise misuse(f"A priority is one of {', '.join(known)}, or 0 to 3: {show(priority)} is none.")
         return self._set("priority", Priority(level).name.lower())
 
     def max_attempts(self, attempts: int) -> Self:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from korak.chains.naming import misuse
+from korak.chains.given import misuse, show
 from korak.errors import InvalidStepType, RegistrationError
 from korak.model import JsonObject
 from korak.steps import registry
@@ -53,7 +53,9 @@ def read_handler(given: Given, what: str = "A handler") -> Handler:
 def _read_registered(given: str, what: str) -> Handler:
     key = given.strip()
     if key in RESERVED or not _NAME.fullmatch(key):
-        raise misuse(f"{what} is the key of a step type, names joined by dots such as 'shop.price': {given!r} isn't.")
+        raise misuse(
+            f"{what} is the key of a step type, names joined by dots such as 'shop.price': {show(given)} isn't."
+        )
     return Handler(key)
 
 
@@ -64,14 +66,16 @@ def _make(given: Any, what: str) -> StepType:
         return _make_from_class(given, what)
     function = given.function if isinstance(given, FunctionStep) else given
     if not inspect.isfunction(function):
-        raise misuse(f"{what} is a function, a StepType class or the key of a step type: {given!r} is none.")
+        raise misuse(f"{what} is a function, a StepType class or the key of a step type: {show(given)} is none.")
     _check_function(function, what)
     return get_step_type(function) or _register(function, what)
 
 
 def _make_from_class(given: type, what: str) -> StepType:
     if not issubclass(given, StepType) or issubclass(given, FunctionStep) or not given.key:
-        raise misuse(f"{what} is a function, a StepType class with a key or the key of a step type: {given!r} is none.")
+        raise misuse(
+            f"{what} is a function, a StepType class with a key or the key of a step type: {show(given)} is none."
+        )
     _check_place(given, what)
     try:
         return given()

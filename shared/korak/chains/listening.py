@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from korak.chains.naming import misuse, read_name
+from korak.chains.given import misuse, plain, show, take
+from korak.chains.naming import read_name
 from korak.graphs import hygiene, paths
 from korak.graphs.paths import Malformed
 from korak.graphs.values import compile_value, get_form
@@ -20,10 +21,10 @@ MAX_NAME = 191
 def read_signals(given: Sequence[str]) -> list[str]:
     """The names to wait for, trimmed, without blank ones and each once."""
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise misuse(f"wait_for_signals takes a list of names: {given!r} is none.")
-    if stranger := next((name for name in given if not isinstance(name, str)), None):
-        raise misuse(f"A signal's name is a text: {stranger!r} is none.")
-    names = list(dict.fromkeys(name.strip() for name in given if name.strip()))
+        raise misuse(f"wait_for_signals takes a list of names: {show(given)} is none.")
+    if strangers := [name for name in given if not isinstance(name, str)]:
+        raise misuse(f"A signal's name is a text: {show(strangers[0])} is none.")
+    names = list(dict.fromkeys(plain(name).strip() for name in given if name.strip()))
     if not names:
         raise misuse("A wait needs the name of a signal that isn't blank.")
     return [_check_length(name) for name in names]
@@ -32,7 +33,7 @@ def read_signals(given: Sequence[str]) -> list[str]:
 def read_mode(given: str) -> str:
     """How many of the signals are waited for."""
     if given not in MODES:
-        raise misuse(f"Signals are waited for in the mode all or any: {given!r} is neither.")
+        raise misuse(f"Signals are waited for in the mode all or any: {show(given)} is neither.")
     return given
 
 
@@ -68,24 +69,38 @@ def ask(signal: str, result_key: str | None, human: str) -> JsonObject:
 def narrow(config: JsonObject, match_payload: Mapping[str, Any] | None, correlation_key: str | None) -> JsonObject:
     """The same wait for signals with this in their payload, and with what the state has under a key."""
     narrowed = dict(config)
-    if match_payload:
-        narrowed["match"] = dict(_flatten(match_payload, ()))
+    if match_payload is not None:
+        narrowed |= _match(match_payload)
     if correlation_key is not None:
         key = read_name(correlation_key, "correlation_key")
+        if key.startswith("_"):
+            raise misuse("correlation_key can't begin with _: such keys never enter the state.")
         _parse(key, "correlation_key")
         narrowed["correlation"] = key
     return narrowed
 
 
-def _flatten(given: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
+def _match(match_payload: object) -> JsonObject:
+    """The member `match`, if there is anything to match; written such that it is no value form by its one key."""
+    if not isinstance(match_payload, Mapping):
+        raise misuse(f"match_payload is a mapping: {show(match_payload)} is none.")
+    taken = take(dict(match_payload), "match_payload")
+    assert isinstance(taken, dict), "it was one"
+    match: JsonObject = dict(_flatten(taken, ())) if taken else {}
+    if get_form(match) is None:
+        return {"match": match} if match else {}
+    if any(get_form(value) is not None for value in match.values()):
+        raise misuse(f"match_payload can't have {next(iter(match))} alone, and a value that is read there.")
+    return {"match": {"literal": match}}
+
+
+def _flatten(given: JsonObject, before: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
     """Every leaf by its path: what stands beside it in the payload doesn't matter."""
-    if not isinstance(given, dict) or not given:
-        raise misuse(f"match_payload is a mapping that isn't empty, and so is each in it: {given!r} isn't.")
+    if not given:
+        raise misuse(f"match_payload has nothing at {paths.render(before)}: leave it out.")
     for name, value in given.items():
-        if not isinstance(name, str):
-            raise misuse(f"match_payload has keys that are text: {name!r} is none.")
         at = (*before, name)
-        if isinstance(value, Mapping) and get_form(dict(value)) is None:
+        if isinstance(value, dict) and get_form(value) is None:
             yield from _flatten(value, at)
         else:
             path = paths.render(at)
@@ -94,9 +109,7 @@ def _flatten(given: Mapping[str, Any], before: tuple[str, ...]) -> Iterator[tupl
             yield path, value
 
 
-def _check_value(value: Any, path: str) -> None:
-    if issue := hygiene.check_json(value):
-        raise misuse(f"match_payload at {path} isn't JSON: {issue.message}")
+def _check_value(value: Json, path: str) -> None:
     try:
         compile_value(value)
     except Malformed as error:
@@ -112,9 +125,9 @@ def _parse(path: str, what: str) -> None:
 
 def _check_length(name: str) -> str:
     if len(name) > MAX_NAME:
-        raise misuse(f"A signal's name has {MAX_NAME} characters at most; {name[:40]!r}... has {len(name)}.")
+        raise misuse(f"A signal's name has {MAX_NAME} characters at most; {show(name)} has {len(name)}.")
     if issue := hygiene.check_json(name):
-        raise misuse(f"The signal {name!r} can't be waited for: {issue.message}")
+        raise misuse(f"The signal {show(name)} can't be waited for: {issue.params['why']}.")
     return name
 
 

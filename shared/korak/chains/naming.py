@@ -6,8 +6,8 @@ import re
 from collections.abc import Container, Iterable
 from typing import Final
 
-from korak.errors import Invalid
-from korak.graphs import paths
+from korak.chains.given import misuse, plain, show
+from korak.graphs import hygiene, paths
 from korak.graphs.document import END
 
 START, BEGIN, LAST = "start", "begin", "end"
@@ -19,11 +19,6 @@ MAX_NAME: Final = 200
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
-def misuse(detail: str) -> Invalid:
-    """What a method raises where it is called wrongly."""
-    return Invalid("invalid_document", detail, count=1)
-
-
 def get_id(name: str) -> str:
     """The node id of a step's name: small letters, digits and `_`; `s` goes before what doesn't begin with a letter."""
     made = re.sub(r"[^a-z0-9_]+", "_", name.lower())
@@ -31,18 +26,28 @@ def get_id(name: str) -> str:
 
 
 def read_name(given: object, what: str) -> str:
-    """A text that isn't blank, trimmed."""
+    """A text that isn't blank and can be stored, trimmed."""
     if not isinstance(given, str) or not given.strip():
-        raise misuse(f"{what} is a text that isn't empty; {given!r} was given.")
-    return given.strip()
+        raise misuse(f"{what} is a text that isn't empty; {show(given)} was given.")
+    if issue := hygiene.check_json(plain(given)):
+        raise misuse(f"{what} can't be {show(given)}: {issue.params['why']}.")
+    return plain(given).strip()
+
+
+def read_title(given: object, what: str) -> str:
+    """The name of something as people see it."""
+    name = read_name(given, what)
+    if len(name) > MAX_NAME:
+        raise misuse(f"{what} has {MAX_NAME} characters at most; {show(name)} has {len(name)}.")
+    return name
 
 
 def read_step_name(given: object, taken: Iterable[str]) -> str:
     """The name of a new step, unlike those before it and unlike the nodes that every chain has."""
-    name = read_name(given, "The name of a step")
-    if len(name) > MAX_NAME:
-        raise misuse(f"The name of a step has {MAX_NAME} characters at most; {name[:40]!r}... has {len(name)}.")
+    name = read_title(given, "The name of a step")
     made = get_id(name)
+    if name == END:
+        raise misuse(f"A step can't be named {END}: it is what a jump to the end is called.")
     if made in RESERVED:
         raise misuse(f"A step can't be named {name!r}: every chain has a node {made} of its own.")
     for other in taken:
@@ -57,9 +62,9 @@ def read_key(given: object, what: str) -> str:
     """A key of the state that a step may write."""
     key = read_name(given, what)
     if key.startswith("_"):
-        raise misuse(f"{what} can't begin with _, which is Korak's own: {key!r}.")
+        raise misuse(f"{what} can't begin with _, which is Korak's own: {show(key)}.")
     if not _KEY.fullmatch(key):
-        raise misuse(f"{what} is a name of letters, digits, _ and -, 64 at most: {key!r} isn't.")
+        raise misuse(f"{what} is a name of letters, digits, _ and -, 64 at most: {show(key)} isn't.")
     return key
 
 
@@ -86,5 +91,5 @@ def find_target(name: object, steps: Container[str], what: str) -> str:
         return LAST
     wanted = read_name(name, what)
     if wanted not in steps:
-        raise misuse(f"{what} names the step {wanted!r}, which isn't there.")
+        raise misuse(f"{what} names the step {show(wanted)}, which isn't there.")
     return get_id(wanted)

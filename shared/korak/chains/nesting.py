@@ -8,7 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from korak.chains import naming
-from korak.chains.naming import misuse
+from korak.chains.given import misuse, show
 from korak.chains.numbers import read_count
 from korak.chains.signals import Listening
 from korak.chains.steps import Start, Step
@@ -40,7 +40,7 @@ class Nesting(Listening):
         published may be given. Where the child fails the step does, with `child_failed`: a retry of the run lets the
         child go on where it failed.
         """
-        label = naming.read_name(name, "The name of a child")
+        label = naming.read_title(name, "The name of a child")
         config: JsonObject = {"inputs": {"ref": "state"}, "wait": True}
         return self._start("start_workflow", self._name(None), child, config, label)
 
@@ -68,6 +68,8 @@ class Nesting(Listening):
             "index_key": PLACE,
             "result_key": result,
         }
+        if not isinstance(inherit_state, bool):
+            raise misuse(f"inherit_state is True or False: {show(inherit_state)} is neither.")
         if inherit_state:
             config |= {"inputs": {"ref": "state"}, "without": [source, result]}
         if group_key is not None:
@@ -177,7 +179,7 @@ class Nesting(Listening):
         if isinstance(child, str):
             key = child.strip()
             if not re.match(KEY, key):
-                raise misuse(f"A child is a chain, or the key of a workflow: {child!r} is none.")
+                raise misuse(f"A child is a chain, or the key of a workflow: {show(child)} is none.")
             return self._add(Start(name, kind, {"definition": key, **config}, None, label))
         taken = self._take(child)
         which: JsonObject = {"definition": taken.key, "checksum": taken.checksum}
@@ -186,7 +188,7 @@ class Nesting(Listening):
     def _take(self, child: object) -> Chain:
         """The child as it is now: what is added to it later isn't run here."""
         if not isinstance(child, Nesting):
-            raise misuse(f"A child is a chain, or the key of a workflow: {child!r} is none.")
+            raise misuse(f"A child is a chain, or the key of a workflow: {show(child)} is none.")
         taken: Any = copy(child)
         for name, value in vars(child).items():
             if isinstance(value, (list, dict)):
@@ -213,7 +215,7 @@ class Nesting(Listening):
         timed_out: str | None,
     ) -> Self:
         if mode not in MODES:
-            raise misuse(f"Runs are waited for in the mode all, any or quorum: {mode!r} is none.")
+            raise misuse(f"Runs are waited for in the mode all, any or quorum: {show(mode)} is none.")
         if (mode == "quorum") is (quorum is None):
             raise misuse("A quorum goes with the mode quorum, and that mode needs one.")
         config: JsonObject = {**who, "mode": mode}
@@ -241,10 +243,10 @@ def _read_ids(given: object) -> JsonObject:
     if isinstance(given, str):
         return {"ids": {"ref": naming.get_path(naming.read_source(given, "The key of the ids"))}}
     if not isinstance(given, Sequence) or not given:
-        raise misuse(f"Runs are told by the key of the state that has their ids, or by a list of ids: {given!r}.")
+        raise misuse(f"Runs are told by the key of the state that has their ids, or by a list of ids: {show(given)}.")
     ids: list[str] = []
     for each in given:
         if not isinstance(each, str) or not _ULID.fullmatch(each.strip()):
-            raise misuse(f"The id of a run has 26 letters and digits: {each!r} is none.")
+            raise misuse(f"The id of a run has 26 letters and digits: {show(each)} is none.")
         ids.append(each.strip().upper())
     return {"ids": [*dict.fromkeys(ids)]}

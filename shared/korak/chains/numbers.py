@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
-from korak.chains.naming import misuse
-from korak.graphs import hygiene
+from korak.chains.given import misuse, show, take
 from korak.graphs.durations import compile_duration
 from korak.graphs.paths import Malformed
 from korak.graphs.values import compile_value, get_form
@@ -21,7 +20,7 @@ MAX_COUNT = 2**31 - 1
 def read_count(given: object, what: str) -> int:
     """A whole number from 1."""
     if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MAX_COUNT:
-        raise misuse(f"{what} is a whole number from 1: {given!r} isn't.")
+        raise misuse(f"{what} is a whole number from 1: {show(given)} isn't.")
     return given
 
 
@@ -29,21 +28,19 @@ def sum_seconds(what: str, **parts: float) -> float:
     """The seconds of all units together; none of them may be negative."""
     for unit, given in parts.items():
         is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-        if not is_number or not math.isfinite(given) or given < 0:
-            raise misuse(f"{what}: {unit} is a number from 0: {given!r} isn't.")
-    total = sum(given * UNITS[unit] for unit, given in parts.items())
+        if not is_number or not 0 <= given < math.inf:
+            raise misuse(f"{what}: {unit} is a number from 0: {show(given)} isn't.")
     try:
+        total = sum(given * UNITS[unit] for unit, given in parts.items())
         compile_duration(total)
-    except Malformed as error:
-        raise misuse(f"{what}: {error.message}") from error
+    except (Malformed, OverflowError) as error:
+        raise misuse(f"{what}: a duration is a hundred years at most.") from error
     return int(total) if float(total).is_integer() else total
 
 
 def read_limit(given: Any, what: str) -> Json:
     """A duration as written in a graph, a timedelta, or a value that gives one."""
-    written = given.total_seconds() if isinstance(given, timedelta) else given
-    if issue := hygiene.check_json(written):
-        raise misuse(f"{what} isn't JSON: {issue.message}")
+    written = take(given.total_seconds() if isinstance(given, timedelta) else given, what)
     try:
         if get_form(written) is None:
             compile_duration(written)
@@ -51,4 +48,4 @@ def read_limit(given: Any, what: str) -> Json:
             compile_value(written)
     except Malformed as error:
         raise misuse(f"{what}: {error.message}") from error
-    return cast("Json", written)
+    return written

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from korak.chains.naming import get_path, misuse, read_source
-from korak.graphs import hygiene
+from korak.chains.given import misuse, show, take
+from korak.chains.naming import get_path, read_source
 from korak.graphs.conditions import compile_condition
 from korak.graphs.document import GraphLimits
 from korak.graphs.paths import Malformed
@@ -23,10 +23,11 @@ def read_condition(state_key: str | None, expected: Any, condition: Mapping[str,
     if state_key is not None:
         return _compare(read_source(state_key, "state_key"), expected)
     if not isinstance(condition, Mapping):
-        raise misuse(f"condition is written as in a graph, such as {{'cel': 'state.round < 3'}}: {condition!r} isn't.")
-    written = dict(condition)
-    if issue := hygiene.check_json(written):
-        raise misuse(f"condition isn't JSON: {issue.message}")
+        raise misuse(
+            f"condition is written as in a graph, such as {{'cel': 'state.round < 3'}}: {show(condition)} isn't."
+        )
+    written = take(dict(condition), "condition")
+    assert isinstance(written, dict), "it was one"
     try:
         compile_condition(written)
     except Malformed as error:
@@ -35,8 +36,6 @@ def read_condition(state_key: str | None, expected: Any, condition: Mapping[str,
 
 
 def _compare(key: str, expected: Any) -> JsonObject:
-    if issue := hygiene.check_json(expected):
-        raise misuse(f"expected isn't JSON: {issue.message}")
-    path: Json = get_path(key)
-    value: Json = {"literal": expected} if isinstance(expected, (dict, list)) else expected
+    path, taken = get_path(key), take(expected, "expected")
+    value: Json = {"literal": taken} if isinstance(taken, (dict, list)) else taken
     return {"ref": path, "default": None, "op": "eq", "value": value}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from korak.chains import listening, naming
-from korak.chains.naming import misuse
+from korak.chains.given import misuse
 from korak.chains.numbers import read_limit
 from korak.chains.steps import Listen, Step
 from korak.graphs.builder import Duration

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from korak.chains.binding import bind, check_parameters
+from korak.chains.binding import bind, read_parameters
 from korak.chains.compiling import Options, run
+from korak.chains.given import misuse
 from korak.chains.governing import Governed
 from korak.chains.handlers import Given, Handler, read_handler
-from korak.chains.naming import misuse
 from korak.chains.steps import Step
 from korak.model import JsonObject
 
@@ -20,7 +20,7 @@ class Hook:
     """A handler that cleans up, with what was bound of it; `what` is what it is called in a refusal."""
 
     handler: Handler
-    parameters: dict[str, Any]
+    parameters: JsonObject
     what: str
 
     def compile(self, options: Options) -> JsonObject:
@@ -82,5 +82,4 @@ def _read(given: Given, parameters: dict[str, Any], what: str) -> Hook:
     handler = read_handler(given, what)
     if handler.type is not None and handler.type.parks:
         raise misuse(f"{what} can't wait for anything: {handler.key} does.")
-    check_parameters(handler, parameters, what)
-    return Hook(handler, parameters, what)
+    return Hook(handler, read_parameters(handler, parameters, what), what)

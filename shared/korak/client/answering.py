@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from korak.client.shapes import Instance, WaitingFor
 from korak.errors import Conflict
@@ -19,19 +19,29 @@ ANSWERS: Final[Mapping[Verb, Mapping[str, int]]] = {
 """For each verb the questions that it answers, and which of the wait's names does so."""
 
 
-def pick(instance: Instance, verb: Verb, *, signal: str | None = None, node: str | None = None) -> str:
-    """The signal to send. `signal` or `node` pick one of several.
+class Awaited(NamedTuple):
+    """The signal that answers, and the visit that asks: a later one never gets it."""
+
+    signal: str
+    execution: str
+
+
+def pick(instance: Instance, verb: Verb, *, signal: str | None = None, node: str | None = None) -> Awaited:
+    """What to send, and for which visit. `signal` or `node` pick one of several; of the bodies of one node the oldest.
 
     Raises Conflict: `not_awaited` where the instance asks for no such answer, `several_awaited` where for several.
     """
     waits = [wait for wait in instance["waiting_for"] if node is None or wait["node"] == node]
-    found = {name: wait for wait in waits for name in _list_names(wait, verb, signal)}
+    found: dict[tuple[str, str], WaitingFor] = {}
+    for wait in waits:
+        for name in _list_names(wait, verb, signal):
+            found.setdefault((name, wait["node"]), wait)
     if len(found) > 1:
-        told = ", ".join(f"{name} at {wait['node']}" for name, wait in found.items())
+        told = ", ".join(f"{name} at {place}" for name, place in found)
         raise Conflict("several_awaited", instance=instance["id"], verb=verb, awaited=told)
-    if not found:
-        raise Conflict("not_awaited", instance=instance["id"], verb=verb, awaited=_tell(instance))
-    return next(iter(found))
+    for (name, _), wait in found.items():
+        return Awaited(name, wait["execution"])
+    raise Conflict("not_awaited", instance=instance["id"], verb=verb, awaited=_tell(instance))
 
 
 def _list_names(wait: WaitingFor, verb: Verb, signal: str | None) -> Sequence[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from korak.chains.dispatching import DispatchOptions
 
+ArtifactKind: TypeAlias = Literal["json", "text", "bytes"]
+HoldKind: TypeAlias = Literal["definition", "step_type", "queue"]
+
 
 class WaitingFor(TypedDict):
-    """One thing that an instance waits for, at the node `node`.
+    """One thing that an instance waits for, at the node `node`, in the visit `execution`.
 
     `kind`: timer event signal condition retry child workflows task engine hold limit pause. `human` is what a person is
     asked for: approval, input, or a decision, whose `names` are the signal that approves and the one that rejects.
@@ -17,6 +20,7 @@ class WaitingFor(TypedDict):
 
     kind: str
     node: str
+    execution: str
     branch: str | None
     human: Literal["approval", "input", "decision"] | None
     mode: Literal["all", "any"] | None
@@ -32,10 +36,11 @@ class WaitingFor(TypedDict):
 
 
 class Failure(TypedDict):
-    """Why an instance has failed."""
+    """Why an instance has failed; `params` are what the message is made of."""
 
     code: str
     message: str
+    params: dict[str, Any]
     node: str | None
     category: str | None
     non_retryable: bool
@@ -167,6 +172,117 @@ class Event(TypedDict):
     step: str | None
     data: dict[str, Any]
     at: str
+
+
+class Wait(TypedDict):
+    """One wait of one attempt, open or over. `remaining_seconds` of one whose clock a pause has stopped."""
+
+    node: str
+    step: str
+    kind: str
+    status: str
+    name: str | None
+    match: dict[str, Any] | None
+    mode: Literal["all", "any"] | None
+    condition: Any
+    outcome: str | None
+    payload: Any
+    remaining_seconds: float | None
+    since: str
+    due_at: str | None
+    fired_at: str | None
+
+
+class FailureRecord(TypedDict):
+    """One failure in an instance, and what became of it: `propagation` is retry, exit, instance or none."""
+
+    node: str | None
+    step: str | None
+    source: str
+    category: str
+    propagation: str
+    non_retryable: bool
+    handled: bool
+    code: str
+    type: str | None
+    message: str
+    params: dict[str, Any]
+    trace: str | None
+    at: str
+
+
+class Chunk(TypedDict):
+    """A piece of what a step streams, `index` in its visit."""
+
+    execution: str
+    node: str
+    visit: int
+    attempt: int
+    index: int
+    content: str
+    at: str
+
+
+class Artifact(TypedDict):
+    """What an instance keeps beside its state. `content` is JSON, a text, or bytes in base64; None where not asked for.
+
+    `node`, `visit` and `execution` are those of the step that left it; None for one from outside.
+    """
+
+    key: str
+    kind: ArtifactKind
+    size: int
+    metadata: dict[str, Any] | None
+    node: str | None
+    visit: int | None
+    execution: str | None
+    created_at: str
+    updated_at: str
+    content: Any
+
+
+class Run(TypedDict):
+    """An exported instance: the rows of all that is known of it. What reads it is `import_`."""
+
+    format: str
+    exported_at: str
+    definition: dict[str, Any]
+    instance: dict[str, Any]
+    steps: Sequence[dict[str, Any]]
+    scopes: Sequence[dict[str, Any]]
+    waits: Sequence[dict[str, Any]]
+    signals: Sequence[dict[str, Any]]
+    events: Sequence[dict[str, Any]]
+    failures: Sequence[dict[str, Any]]
+    artifacts: Sequence[dict[str, Any]]
+
+
+class Hold(TypedDict):
+    """What is held, whose (None: the application's), why and until when; `released_at` once it is over."""
+
+    kind: HoldKind
+    name: str
+    owner: str | None
+    reason: str | None
+    until: str | None
+    held_at: str
+    released_at: str | None
+    actor: dict[str, Any] | None
+
+
+class Queue(TypedDict):
+    """A queue: how many ids its broker may hold, what of it waits, who serves it, and its hold.
+
+    `backlog` is ready and not sent, `sent` is sent and not claimed, `held` is what holds keep.
+    """
+
+    name: str
+    bound: int
+    backlog: int
+    sent: int
+    held: int
+    consumers: int
+    hold: dict[str, Any] | None
 
 
 class StartOptions(DispatchOptions, total=False):

@@ -48,6 +48,11 @@ class Caller:
         with refusing():
             return self.korak.post(path, body, key=key)
 
+    def put(self, path: str, body: Any) -> Any:
+        """The body of a PUT's answer."""
+        with refusing():
+            return self.korak.call("PUT", path, body=body)
+
     def follow(self, path: str, after: int) -> Iterator[tuple[str, Any]]:
         """The name and data of each event of a stream behind a number, until its `end`."""
         with refusing():

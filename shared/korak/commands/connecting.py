@@ -31,11 +31,13 @@ def read_database_settings(steps: str | None = None) -> Settings:
 
 
 def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
-    """What `work` gives, which has the database to itself until then."""
+    """What `work` gives, which has the database to itself until then. Raises SchemaOlder, TransientError."""
+    from korak.commands import surveying
     from korak.store.database import Database
 
     async def run() -> T:
         async with Database(settings.database.url, settings.database.schema, pool=2, name="korak command") as database:
+            await surveying.require(database)
             return await work(database)
 
     return asyncio.run(run())

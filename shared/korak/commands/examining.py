@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ from rich.text import Text
 
 import korak_migrations
 from korak.clock import Clock
+from korak.commands import surveying
 from korak.config import Settings
 from korak.connecting import connect_broker
-from korak.errors import KorakError, TransientError
+from korak.errors import KorakError, SchemaOlder, TransientError
 from korak.logs import scrub
 from korak.loop import wait
 from korak.metrics import Metrics
@@ -90,13 +90,11 @@ async def check_server(settings: Settings, database: Database) -> Sequence[Findi
 
 async def check_migrations(settings: Settings, database: Database) -> Sequence[Finding]:
     """The schema is this build's."""
-    group = settings.database
-    current = await asyncio.to_thread(korak_migrations.current, group.url, group.schema)
-    head = korak_migrations.head()
-    if current == head:
-        return [Finding("migrations", Verdict.WELL, f"schema {group.schema} is at {head}")]
-    what = f"schema {group.schema} is at {current or 'nothing'}, this build's is {head}: run korak migrate"
-    return [Finding("migrations", Verdict.WRONG, what)]
+    fault = await surveying.find_fault(database)
+    if fault is None:
+        return [Finding("migrations", Verdict.WELL, f"schema {database.schema} is at {korak_migrations.head()}")]
+    verdict = Verdict.WRONG if isinstance(fault, SchemaOlder) else Verdict.NOTED
+    return [Finding("migrations", verdict, fault.message)]
 
 
 async def check_broker(settings: Settings, database: Database) -> Sequence[Finding]:

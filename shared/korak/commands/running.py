@@ -13,7 +13,7 @@ import structlog
 
 from korak import logs
 from korak.config import Settings, load_settings
-from korak.errors import RegistrationError, SettingsError
+from korak.errors import RegistrationError, SchemaError, SettingsError
 from korak.service import get_service
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -38,12 +38,14 @@ def read_settings(steps: str | None = None, chains: str | None = None) -> Settin
 
 
 def run_service(name: str, steps: str | None = None) -> int:
-    """Run one service until a signal and tell the exit code."""
+    """Run one service until a signal and tell the exit code. Raises SchemaOlder."""
+    from korak.commands import surveying
+
     settings = read_settings(steps)
     logs.configure(settings.logs)
     service = get_service(name)
     with logs.about(service=name):
-        return run(lambda stop: service(stop, settings))
+        return run(lambda stop: surveying.serve(stop, settings, service))
 
 
 def run(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
@@ -51,7 +53,7 @@ def run(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     with asyncio.Runner(loop_factory=_get_loop_factory()) as runner:
         try:
             runner.run(_supervise(main))
-        except (SettingsError, RegistrationError):
+        except (SettingsError, RegistrationError, SchemaError):
             raise
         except Exception:
             log.exception("crashed")

@@ -32,4 +32,10 @@ def register(app: typer.Typer) -> None:
 
 
 async def _pass(settings: Settings) -> object:
+    from korak.commands import surveying
+    from korak.store.database import Database
+
+    group = settings.database
+    async with Database(group.require_url(), group.schema, pool=1, name="korak wake") as database:
+        await surveying.require(database)
     return await get_pass("waker")(settings)

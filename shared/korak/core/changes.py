@@ -95,8 +95,9 @@ class Changes:
     new_scopes: list[Scope] = field(default_factory=list)
     closed_scopes: list[int] = field(default_factory=list)
     """Attempts of containers whose open scopes are cancelled, be they in the snapshot or not."""
-    adopted_scopes: list[tuple[int, int]] = field(default_factory=list)
-    """Attempts of failed containers, each with the one that its scopes belong to from now on, the unfinished anew."""
+    adopted_scopes: list[tuple[int, int, bool]] = field(default_factory=list)
+    """Attempts of failed containers, each with the one that its scopes belong to from now on, and whether it was
+    decided: then only its reducer is to be started once more, else all that hasn't succeeded."""
     compensations: list[Compensation] = field(default_factory=list)
     new_compensations: list[Compensation] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)

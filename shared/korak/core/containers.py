@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 from korak.core import failing, retries, starting, waiting, walking
@@ -93,10 +92,20 @@ def _make_page(draft: Draft, step: StepRun, counters: Counters) -> bool:
 
 def _start(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None:
     node = draft.plan.nodes[step.node_id]
-    draft.scopes.move(scope.id, ScopeStatus.RUNNING)
     index = scope.item_index or 0
     _write(draft, step, counters.change(started=counters.started + 1, next_index=index + 1))
-    walking.walk(draft, node.branches.get(scope.name or BODY, node.body), scope.id)
+    _begin(draft, scope, node.branches.get(scope.name or BODY, node.body))
+
+
+def _begin(draft: Draft, scope: Scope, first: str | None) -> None:
+    """Give the body its token: at the step where it was halted if it was, else at its first node."""
+    scope = draft.scopes.move(scope.id, ScopeStatus.RUNNING)
+    scope.halted_step_run_id = None
+    halted = draft.snapshot.halted.get(scope.id)
+    if halted is None:
+        walking.walk(draft, first, scope.id)
+    else:
+        reopen(draft, draft.plan.nodes[halted.node_id], halted)
 
 
 def _write(draft: Draft, step: StepRun, counters: Counters) -> StepRun:
@@ -150,7 +159,8 @@ def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     ended = [scope for scope in draft.scopes.list_of(step) if scope.finish_order is not None]
     is_open = counters.verdict is None and counters.settled < counters.total
     if len(ended) < counters.settled or (is_open and node.reducer is not None):
-        failing.close_inside(draft, step)
+        if not counters.is_decided:
+            failing.close_inside(draft, step)
         draft.make_ready(_write(draft, step, counters.change(verdict=DONE)))
         return
     outcome, output, patch = merge(node, counters, ended)
@@ -172,11 +182,12 @@ def _go_on(draft: Draft, step: StepRun, outcome: str, output: JsonObject, patch:
 
 
 def _reduce(draft: Draft, step: StepRun, counters: Counters, gathered: JsonObject) -> None:
-    """Begin the one step that runs over what the bodies came to, which is its `item`."""
-    scope = draft.scopes.add(draft.make_id(), step, counters.total, name=REDUCED, item=gathered)
-    draft.scopes.move(scope.id, ScopeStatus.RUNNING)
+    """Begin the one step that runs over what the bodies came to, which is its `item`; after a retry it goes on."""
     step = draft.clear_ready(_write(draft, step, counters.change(verdict=REDUCING)))
-    walking.walk(draft, draft.plan.nodes[step.node_id].reducer, scope.id)
+    scope = next((scope for scope in draft.scopes.list_of(step) if scope.name == REDUCED), None)
+    if scope is None:
+        scope = draft.scopes.add(draft.make_id(), step, counters.total, name=REDUCED, item=gathered)
+    _begin(draft, scope, draft.plan.nodes[step.node_id].reducer)
 
 
 def _conclude_reduced(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None:
@@ -214,9 +225,10 @@ def _is_breach(scope: Scope) -> bool:
 
 
 def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
-    """The attempt of a manual retry. A container keeps what has succeeded in it, and goes on where the rest stood.
+    """The attempt of a manual retry. A container keeps what has succeeded in it; the rest is to be started once more.
 
-    What was cancelled has been cleaned up after: it is visited anew, under a key of its own.
+    It is claimed for that, so that no more of its bodies live than may, and lets each go on where it stood. What was
+    cancelled has been cleaned up after: it is visited anew, under a key of its own.
     """
     is_new = failed.status is StepStatus.CANCELLED
     if failed.counters is None:
@@ -232,16 +244,8 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
     step = _wait_again(draft, node, step)
     step.input, step.started_at = failed.input, draft.now
     counters = Counters.from_json(failed.counters)
-    halted = _list_halted(draft, failed)
-    if counters.verdict == REDUCING:
-        halted = [scope for scope in halted if scope.name == REDUCED]
-    else:
-        counters = counters.reopen(len(halted))
-    step.counters = counters.to_json()
-    draft.scopes.adopted.append((failed.id, step.id))
-    for scope in halted:
-        _resume_body(draft, step, scope)
-    draft.scopes.adopt(failed, step)
+    step.counters = counters.reopen().to_json()
+    draft.scopes.adopt(failed, step, is_decided=counters.is_decided)
     draft.containers.append(step.id)
 
 
@@ -254,17 +258,3 @@ def _wait_again(draft: Draft, node: PlannedNode, step: StepRun) -> StepRun:
         return draft.edit(draft.steps[step.id])
     draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"]})
     return draft.move(step, StepStatus.WAITING)
-
-
-def _list_halted(draft: Draft, failed: StepRun) -> Sequence[Scope]:
-    stood = {scope_id for scope_id, step in draft.snapshot.halted.items() if step.node_id in draft.plan.nodes}
-    return [scope for scope in draft.scopes.list_of(failed) if scope.id in stood]
-
-
-def _resume_body(draft: Draft, step: StepRun, scope: Scope) -> None:
-    """Let an unfinished body go on at the step where it stood, under the same key."""
-    scope = draft.scopes.move(scope.id, ScopeStatus.RUNNING)
-    scope.outcome = scope.output = scope.error = scope.finish_order = None
-    scope.step_run_id = step.id
-    stood = draft.snapshot.halted[scope.id]
-    reopen(draft, draft.plan.nodes[stood.node_id], stood)

@@ -86,15 +86,19 @@ class Counters:
             order=self.order + 1,
         )
 
-    def reopen(self, halted: int) -> Counters:
-        """What a retry begins with: what has succeeded stays, `halted` bodies go on, all others start anew."""
-        return self.change(
-            next_index=0,
-            started=self.succeeded + halted,
-            settled=self.succeeded,
-            failed=0,
-            verdict=None,
-        )
+    @property
+    def is_decided(self) -> bool:
+        """Whether enough have succeeded, so that nothing but the merge and the reducer is left."""
+        return self.verdict is not None
+
+    def reopen(self) -> Counters:
+        """What a retry begins with: what has succeeded stays, all others wait for their start.
+
+        A container that was decided is merged again, and then its reducer begins.
+        """
+        if self.is_decided:
+            return self.change(verdict=DONE)
+        return self.change(next_index=0, started=self.succeeded, settled=self.succeeded, failed=0)
 
     def change(self, **what: Any) -> Counters:
         """The same with other numbers. Every body's end makes some, so this doesn't check as a constructor does."""

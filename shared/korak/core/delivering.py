@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from korak.core import claiming, commanding, containers, telling, waiting
+from korak.core import claiming, commanding, containers, lapsing, telling, waiting
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.errors import Conflict
@@ -65,16 +65,16 @@ def deliver(draft: Draft) -> None:
 
 def _hand_out(draft: Draft, delivery: Delivery) -> None:
     if draft.instance.is_ended:
-        waiting.close_deliveries(draft)
+        lapsing.close(draft)
     elif draft.instance.paused_at is not None:
         if delivery.kind is DeliveryKind.SIGNAL:
             draft.buffer(delivery)
     elif (step := _find_taker(draft, delivery)) is not None:
         _wake(draft, step, delivery)
+    elif not lapsing.is_awaited(draft, delivery):
+        lapsing.drop(draft, delivery)
     elif delivery.kind is DeliveryKind.SIGNAL:
         draft.buffer(delivery)
-    elif not waiting.is_awaited(draft, delivery):
-        draft.take(delivery)
 
 
 def _find_taker(draft: Draft, delivery: Delivery) -> StepRun | None:

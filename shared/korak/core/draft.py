@@ -201,12 +201,17 @@ class Draft(Waits):
             self.ended = dict(self.ended)
         self.ended[(step.scope_id, step.node_id)] = what
 
+    def _list_halted(self) -> dict[int, StepRun]:
+        """Where the bodies stood that are still in view and to be started."""
+        rows, halted = self.scopes.rows, self.snapshot.halted
+        return {key: step for key, step in halted.items() if key in rows and rows[key].status is ScopeStatus.PENDING}
+
     def _list_ended(self) -> dict[tuple[int | None, str], JsonObject]:
         """What may still be read of ended visits: those of bodies that are over are nobody's."""
-        if not (self.scopes.is_touched or self.snapshot.halted):
+        if not self.scopes.is_touched:
             return self.ended
-        rows = self.scopes.rows
-        live = {None, *(scope.id for scope in rows.values() if scope.status is ScopeStatus.RUNNING)}
+        rows, halted = self.scopes.rows, self.snapshot.halted
+        live = {None, *(key for key, row in rows.items() if row.status is ScopeStatus.RUNNING or key in halted)}
         return {place: what for place, what in self.ended.items() if place[0] in live}
 
     def get_state(self, scope_id: int | None) -> JsonObject:
@@ -285,7 +290,14 @@ class Draft(Waits):
         instance.updated_at = self.now
         changes.ready = list(self._made_ready.values())
         changes.after = Snapshot(
-            instance, self.plan, self.policy, self.steps, self.waits, self.scopes.rows, self._list_ended()
+            instance,
+            self.plan,
+            self.policy,
+            self.steps,
+            self.waits,
+            self.scopes.rows,
+            self._list_ended(),
+            halted=self._list_halted(),
         )
         if self.plan.has_compensations:
             self.stack.finish(changes)

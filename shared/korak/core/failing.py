@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from korak.core import hooks, retries, telling, undoing, waiting
+from korak.core import hooks, lapsing, retries, telling, undoing
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
@@ -165,7 +165,7 @@ def refuse(draft: Draft, code: str, params: JsonObject) -> None:
 def close_live(draft: Draft) -> None:
     """Cancel every live attempt and open wait; steps that had begun get their cancel hook (CN-3)."""
     cancel_steps(draft, list(draft.steps.values()))
-    waiting.close_deliveries(draft)
+    lapsing.close(draft)
 
 
 def close_inside(draft: Draft, step: StepRun) -> None:

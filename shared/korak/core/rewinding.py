@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import failing, waiting, walking
+from korak.core import failing, lapsing, walking
 from korak.core.draft import Draft
 from korak.core.states import Position, Standing, replay
 from korak.errors import Conflict
@@ -108,4 +108,4 @@ def _clear(draft: Draft) -> None:
     live = [step for step in draft.steps.values() if step.role is StepRole.STEP]
     failing.cancel_steps(draft, live)
     for step in live:
-        waiting.discard_deliveries(draft, step)
+        lapsing.discard(draft, step)

@@ -196,7 +196,8 @@ class Wait:
 class Scope:
     """One body of a container: a branch or an item, with a token of its own. `state` is what was written in it.
 
-    A branch has its name, and the number of its declaration as its index; an item has no name.
+    A branch has its name, and the number of its declaration as its index; an item has no name. One that is to be
+    started once more goes on at the attempt `halted_step_run_id`, where it stood as its run failed.
     """
 
     id: int
@@ -215,6 +216,7 @@ class Scope:
     error: JsonObject | None = None
     finish_order: int | None = None
     ended_at: datetime | None = None
+    halted_step_run_id: int | None = None
 
 
 @dataclass(eq=False)
@@ -262,7 +264,8 @@ class Artifact:
 class Delivery:
     """A row addressed to an instance: a signal, an event or a command, taken under its lock only.
 
-    `execution_id` is read with it: the visit that its step run is an attempt of.
+    `execution_id` is read with it: the visit that its step run is an attempt of. A signal that names a visit is for
+    that one alone, and discarded once it waits for it no more.
     """
 
     id: int
@@ -278,6 +281,7 @@ class Delivery:
     sender: JsonObject | None = None
     buffered_at: datetime | None = None
     taken_at: datetime | None = None
+    discarded_at: datetime | None = None
     execution_id: str | None = None
 
 

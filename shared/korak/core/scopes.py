@@ -35,7 +35,7 @@ def get_state(instance: Instance, scopes: Mapping[int, Scope], scope_id: int | N
 class Scopes:
     """Scopes under decision. `rows` are those in view; `closed` are containers whose open scopes all end with them.
 
-    `adopted` are pairs of a failed container's attempt and the one that goes on with its scopes.
+    `adopted` are failed containers' attempts, with the one that goes on with the scopes, and whether it was decided.
     """
 
     def __init__(self, rows: Mapping[int, Scope], now: datetime) -> None:
@@ -43,7 +43,7 @@ class Scopes:
         self.edited: dict[int, Scope] = {}
         self.added: list[Scope] = []
         self.closed: list[int] = []
-        self.adopted: list[tuple[int, int]] = []
+        self.adopted: list[tuple[int, int, bool]] = []
         self._pending: dict[int, deque[int]] = {}
         self._now = now
 
@@ -111,14 +111,14 @@ class Scopes:
                 self.move(scope.id, ScopeStatus.CANCELLED)
             self.rows.pop(scope.id)
 
-    def adopt(self, failed: StepRun, step: StepRun) -> None:
-        """A failed container's scopes are those of the attempt that goes on. Only what has succeeded stays in view."""
+    def adopt(self, failed: StepRun, step: StepRun, *, is_decided: bool) -> None:
+        """A failed container's scopes are those of the attempt that goes on. None of them is in view.
+
+        What hasn't succeeded waits for its start, where it was halted; of a container that was decided its reducer.
+        """
+        self.adopted.append((failed.id, step.id, is_decided))
         for scope in self.list_of(failed):
-            if scope.status is ScopeStatus.COMPLETED:
-                twin = self.rows[scope.id] = copy(scope)
-                twin.step_run_id = step.id
-            else:
-                self.drop(scope.id)
+            self.drop(scope.id)
 
     def drop(self, scope_id: int) -> None:
         """Out of view; what was changed of it is written all the same."""

@@ -88,9 +88,9 @@ class Snapshot:
     `scopes` are the bodies that live, a few that are to be started, and those that have ended where their container may
     be merged. `deliveries` are read afresh under every lock; `kept` are, for a step that was probed, events that it may
     take.
-    `failed` is the attempt that ended a failed instance, `halted` where each unfinished body of it stood,
-    `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is kept, and the one that
-    runs (`korak.core.stack`). `past` is there only for a fact that goes back.
+    `failed` is the attempt that ended a failed instance, `halted` where each body in view that is to be started once
+    more stood, by scope; `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is
+    kept, and the one that runs (`korak.core.stack`). `past` is there only for a fact that goes back.
     `denials` is None until a decision has asked for room under a key that had none: then it is decided once more, and
     nothing that needs room runs in it.
     """

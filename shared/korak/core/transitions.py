@@ -66,8 +66,8 @@ SCOPE: Mapping[tuple[ScopeStatus | None, ScopeStatus], str] = {
     (ScopeStatus.RUNNING, ScopeStatus.COMPLETED): "complete",
     (ScopeStatus.RUNNING, ScopeStatus.FAILED): "fail",
     (ScopeStatus.RUNNING, ScopeStatus.CANCELLED): "cancel",
-    (ScopeStatus.FAILED, ScopeStatus.RUNNING): "retry",
-    (ScopeStatus.CANCELLED, ScopeStatus.RUNNING): "retry",
+    (ScopeStatus.FAILED, ScopeStatus.PENDING): "retry",
+    (ScopeStatus.CANCELLED, ScopeStatus.PENDING): "retry",
 }
 
 ESCALATION: Mapping[tuple[EscalationStatus | None, EscalationStatus], str] = {

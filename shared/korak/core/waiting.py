@@ -24,7 +24,6 @@ from korak.model import (
     JsonObject,
     Probe,
     SignalKind,
-    StepRole,
     StepStatus,
     WaitKind,
     WaitStatus,
@@ -36,6 +35,7 @@ POLL_FLOOR = 60.0
 
 TIMED = {WaitKind.TIMER: SignalKind.TIMER, WaitKind.TIMEOUT: SignalKind.TIMEOUT}
 AWAITED = (WaitKind.SIGNAL, WaitKind.EVENT)
+EVENTS = (DeliveryKind.EVENT, WaitKind.EVENT)
 TOLD = {WaitKind.CHILD: DeliveryKind.CHILD, WaitKind.WORKFLOWS: DeliveryKind.ENDED}
 """The waits for other runs, each with what is addressed to it."""
 
@@ -171,14 +171,9 @@ def is_for(delivery: Delivery, step: StepRun, wait: Wait) -> bool:
         return False
     if delivery.name != wait.event_key or wait.status is not WaitStatus.PENDING:
         return False
-    match delivery.kind:
-        case DeliveryKind.SIGNAL:
-            return does_match(wait.match, delivery.payload)
-        case DeliveryKind.EVENT:
-            is_mine = delivery.step_run_id is None or delivery.execution_id == step.execution_id
-            return is_mine and wait.kind is WaitKind.EVENT and does_match(wait.match, delivery.payload)
-        case _:
-            return False
+    is_of_kind = delivery.kind is DeliveryKind.SIGNAL or (delivery.kind, wait.kind) == EVENTS
+    is_mine = delivery.step_run_id is None or delivery.execution_id == step.execution_id
+    return is_of_kind and is_mine and does_match(wait.match, delivery.payload)
 
 
 def does_match(match: JsonObject | None, payload: Json) -> bool:
@@ -284,31 +279,6 @@ def _close(draft: Draft, step: StepRun, wait: Wait, signal: Signal) -> Signal:
     draft.move_wait(wait, WaitStatus.FIRED)
     draft.cancel_waits(step)
     return signal
-
-
-def discard_deliveries(draft: Draft, step: StepRun) -> None:
-    """The step moved on: events that were for its visit alone will never be delivered (WT-7, WT-8)."""
-    for delivery in list(draft.deliveries.values()):
-        is_for_visit = delivery.kind is DeliveryKind.EVENT or delivery.kind in TOLD.values()
-        if is_for_visit and delivery.execution_id == step.execution_id:
-            draft.take(delivery)
-
-
-def is_awaited(draft: Draft, delivery: Delivery) -> bool:
-    """Whether an attempt of the visit that an event was for still lives: it may park again and take it (WT-8, WT-9)."""
-    if delivery.step_run_id is None:
-        return False
-    lives = (step for step in draft.steps.values() if step.role is StepRole.STEP)
-    return any(step.execution_id == delivery.execution_id for step in lives)
-
-
-def close_deliveries(draft: Draft) -> None:
-    """The run ended: signals stay with it for a manual retry, all else that was addressed to it is taken."""
-    for delivery in list(draft.deliveries.values()):
-        if delivery.kind is DeliveryKind.SIGNAL:
-            draft.buffer(delivery)
-        else:
-            draft.take(delivery)
 
 
 def suspend(draft: Draft, wait: Wait) -> None:

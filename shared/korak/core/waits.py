@@ -82,6 +82,11 @@ class Waits:
         self._edit_delivery(delivery).taken_at = self.now
         self.deliveries.pop(delivery.id, None)
 
+    def discard(self, delivery: Delivery) -> None:
+        """The signal was for a visit that waits for it no more: it is taken, and came to nothing."""
+        self._edit_delivery(delivery).discarded_at = self.now
+        self.take(delivery)
+
     def buffer(self, delivery: Delivery) -> None:
         """A signal for nobody yet: kept until a wait of its name parks."""
         if delivery.buffered_at is None:

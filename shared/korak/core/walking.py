@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, jumping, limiting, starting, undoing, waiting
+from korak.core import budgets, failing, jumping, lapsing, limiting, starting, undoing, waiting
 from korak.core.counters import AT_A_TIME, PAGE, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -284,7 +284,7 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
 def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, kept: JsonObject | None = None) -> None:
     failing.close_inside(draft, step)
     draft.cancel_waits(step)
-    waiting.discard_deliveries(draft, step)
+    lapsing.discard(draft, step)
     step = draft.move(step, StepStatus.COMPLETED)
     step.outcome, step.output = outcome, output
     if step.started_at is None:

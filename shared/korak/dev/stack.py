@@ -128,13 +128,22 @@ async def provide_database(settings: Settings, place: Home, clock: Clock) -> Asy
         given = settings.database
         if not given.url:
             given = replace(given, url=await stack.enter_async_context(embedded.serve(place.postgres, clock)))
-        await asyncio.to_thread(korak_migrations.upgrade, given.url, given.schema)
+        await migrate(given)
         if not settings.database.url:
             wall = await asyncio.to_thread(
                 korak_migrations.grant_effects, given.url, given.schema, EFFECT_ROLE, create_secret()
             )
             given = replace(given, effect_url=wall)
         yield settings.model_copy(update={"database": given})
+
+
+async def migrate(given: config.Database) -> None:
+    """Bring the database to this build's schema. Raises SettingsError where it can't be reached, and SchemaNewer."""
+    try:
+        await asyncio.to_thread(korak_migrations.upgrade, given.url, given.schema)
+    except TransientError as error:
+        told = f"The database of KORAK_DATABASE__URL can't be reached: {error.params.get('why')}"
+        raise SettingsError(message=told) from None
 
 
 async def admit(database: Database, place: Home, given: str | None, clock: Clock) -> str:

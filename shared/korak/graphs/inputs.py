@@ -28,7 +28,7 @@ def check_payload(payload: JsonObject, limits: Mapping[str, int]) -> list[Issue]
     limit = limits.get("max_state_bytes") or RUN_LIMITS["max_state_bytes"]
     actual = hygiene.size(payload)
     if limit is not None and actual > limit:
-        return [Issue("max_state_bytes_exceeded", "", {"limit": limit, "actual": actual})]
+        return [Issue("budget_state_bytes", "", {"limit": limit, "actual": actual})]
     return []
 
 

@@ -27,6 +27,7 @@ class Verb(StrEnum):
     EVENTS_EMIT = "events.emit"
     STATS_READ = "stats.read"
     TOKENS_MANAGE = "tokens.manage"
+    OWNERS_MANAGE = "owners.manage"
 
 
 READS: Final = frozenset({Verb.DEFINITIONS_READ, Verb.INSTANCES_READ})

@@ -191,7 +191,7 @@ async def _write_rewinds(runner: Runner, batch: Sequence[Changes]) -> None:
 
 async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
     """Adopt first, so that a body that goes on isn't begun anew; close last, so that nothing of it stays open."""
-    adopted = [pair for changes in batch for pair in changes.adopted_scopes]
+    adopted = [each for changes in batch for each in changes.adopted_scopes]
     if adopted:
         await runner.fetch("scopes_adopt", adopted=adopted)
     await _write(runner, "scopes_add", "scope", [scope for changes in batch for scope in changes.new_scopes])

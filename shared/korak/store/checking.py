@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+import asyncpg
+
 from korak.store.database import Connection
 
 _VERSION: Final = (
     "select current_setting('server_version_num')::integer as number, current_setting('server_version') as name"
 )
+
+_REVISION: Final = "select version_num from alembic_version"
 
 _REACH: Final = """
 select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -23,6 +27,15 @@ async def get_version(connection: Connection) -> tuple[int, str]:
     row = await connection.fetchrow(_VERSION)
     assert row is not None
     return row["number"] // 10_000, row["name"]
+
+
+async def get_revision(connection: Connection) -> str | None:
+    """The revision that the schema is at; None where nothing was migrated yet."""
+    try:
+        found: str | None = await connection.fetchval(_REVISION)
+    except asyncpg.UndefinedTableError:
+        return None
+    return found
 
 
 async def list_reachable(connection: Connection, schema: str) -> list[str]:

@@ -12,7 +12,7 @@ from korak.core.past import TURNS, Line, Past
 from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.hooks import ON_DEADLINE
-from korak.model import ClosedReason, EventType, InstanceStatus, JsonObject, ScopeStatus, StepRole, StepStatus
+from korak.model import ClosedReason, EventType, JsonObject, ScopeStatus, StepRole, StepStatus
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -54,6 +54,7 @@ class Loader:
             instance.id: Snapshot(instance, plans[instance.version_id], self._policy) for instance in instances.values()
         }
         await _load_steps(runner, ids, closed, snapshots)
+        await _load_scopes(runner, ids, snapshots)
         await _load_flows(runner, [snapshot for snapshot in snapshots.values() if snapshot.plan.has_flow])
         for row in await runner.fetch("waits_load", ids=ids):
             wait = read(Wait, row)
@@ -61,7 +62,6 @@ class Loader:
         for row in await runner.fetch("signals_load", ids=ids):
             delivery = read(Delivery, row)
             snapshots[delivery.instance_id].deliveries.append(delivery)
-        await _load_scopes(runner, ids, snapshots)
         await _load_compensations(runner, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
@@ -87,8 +87,6 @@ async def _load_steps(
             snapshot.cancelled[step.id] = step
         if has_ended(snapshot.instance, step) and _is_newer(step, snapshot.failed):
             snapshot.failed = step
-        if step.scope_id is not None and is_halted(snapshot.instance, step):
-            snapshot.halted[step.scope_id] = step
 
 
 def has_ended(instance: Instance, step: StepRun) -> bool:
@@ -111,12 +109,6 @@ async def _load_flows(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
             steps[row["id"]].flow = row["flow"]
 
 
-def is_halted(instance: Instance, step: StepRun) -> bool:
-    """Whether a body of a failed run stood at this attempt, the newest at its node there, as it ended."""
-    is_unfinished = step.status in (StepStatus.FAILED, StepStatus.CANCELLED) and step.outcome is None
-    return is_unfinished and step.role is StepRole.STEP and instance.status is InstanceStatus.FAILED
-
-
 async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[int, Snapshot]) -> None:
     """Only instances whose graph has containers have any."""
     if not any(snapshot.plan.has_containers for snapshot in snapshots.values()):
@@ -124,10 +116,15 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
     containers = [
         _get_container(step) for snapshot in snapshots.values() for step in snapshot.steps.values() if step.counters
     ]
-    halted = [scope_id for snapshot in snapshots.values() for scope_id in snapshot.halted]
-    for row in await runner.fetch("scopes_load", ids=ids, container=containers, halted=halted):
+    halted: dict[int, int] = {}
+    for row in await runner.fetch("scopes_load", ids=ids, container=containers):
         scope = read(Scope, row)
         snapshots[scope.instance_id].scopes[scope.id] = scope
+        if scope.halted_step_run_id is not None and scope.status is ScopeStatus.PENDING:
+            halted[scope.halted_step_run_id] = scope.id
+    for row in await runner.fetch("steps_halted", ids=sorted(halted)) if halted else ():
+        step = read(StepRun, row)
+        snapshots[step.instance_id].halted[halted[step.id]] = step
 
 
 async def _load_compensations(runner: Runner, snapshots: Mapping[int, Snapshot]) -> None:

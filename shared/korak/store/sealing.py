@@ -90,7 +90,9 @@ def _rename(changes: Changes, given: dict[int, int]) -> None:
     changes.closed_scopes = [given.get(step_id, step_id) for step_id in changes.closed_scopes]
     if changes.undone is not None:
         changes.undone = [given.get(step_id, step_id) for step_id in changes.undone]
-    changes.adopted_scopes = [(before, given.get(after, after)) for before, after in changes.adopted_scopes]
+    changes.adopted_scopes = [
+        (before, given.get(after, after), decided) for before, after, decided in changes.adopted_scopes
+    ]
 
 
 def _seal_scopes(changes: Changes, ids: Ids) -> None:

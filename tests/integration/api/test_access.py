@@ -25,7 +25,7 @@ async def test_without_a_known_token_nothing_is_answered(shared_api: Api, header
     for operation in OPERATIONS:
         if operation.is_public:
             continue
-        path = operation.path.format(key="order", ulid=ULID, number=1, id=ULID, name="default")
+        path = operation.path.format(key="order", ulid=ULID, number=1, id=ULID, name="default", scope="team:1")
         response = await shared_api.client.request(operation.method, path, headers=headers)
         assert (response.status_code, response.json()["code"]) == (401, "unauthenticated"), path
         assert response.headers["www-authenticate"] == 'Bearer realm="korak"'
@@ -38,7 +38,7 @@ async def test_each_role_may_what_its_verbs_say_and_nothing_else(shared_api: Api
     for operation in OPERATIONS:
         if operation.verb is None:
             continue
-        path = operation.path.format(key="nothing", ulid=ULID, number=1, id=ULID, name="default")
+        path = operation.path.format(key="nothing", ulid=ULID, number=1, id=ULID, name="default", scope="team:1")
         response = await shared_api.send(operation.method, path, token=token)
         is_allowed = operation.verb in VERBS[role]
         assert (response.status_code != 403) == is_allowed, f"{role} {operation.method} {path}: {response.text}"

@@ -146,7 +146,7 @@ async def test_only_who_may_publish_adds_a_version(api: Api) -> None:
     [
         ({"_x": 1, "a": 2}, "field_not_writable", "/input/_x"),
         ({"a/b": {"_fine": 1}, "_a/b": 1}, "field_not_writable", "/input/_a~1b"),
-        ({"text": "x" * 200}, "max_state_bytes_exceeded", "/input"),
+        ({"text": "x" * 200}, "budget_state_bytes", "/input"),
     ],
 )
 async def test_t_state_5_and_t_guard_4_what_can_t_be_the_first_state_starts_nothing(
@@ -159,5 +159,6 @@ async def test_t_state_5_and_t_guard_4_what_can_t_be_the_first_state_starts_noth
     assert response.status_code == 422
     [error] = response.json()["errors"]
     assert (error["code"], error["pointer"]) == (code, pointer)
+    assert " " in error["message"]
     assert await api.fetch("select id from workflow_instances") == []
     assert (await api.start("report", {"input": {"a": {"_inside": 1}}}))["state"] == {"a": {"_inside": 1}}

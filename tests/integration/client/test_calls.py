@@ -10,6 +10,7 @@ import pytest
 
 from korak import chain
 from korak.client import AsyncKorak, Unreachable
+from korak.client.shapes import HoldKind
 from korak.errors import Conflict, Invalid, NotFound, Unauthenticated
 from korak.model import OwnerRole
 from tests.support.apis import ORDER, PURE, URL, Api, node
@@ -172,3 +173,75 @@ async def test_an_id_of_one_s_own_finds_the_run_that_is_open(korak: AsyncKorak) 
     sent = await korak.signal("both~order-2", "go", start={})
     assert sent["created"]
     assert (await korak.wait("both~order-2", timeout=10))["status"] == "completed"
+
+
+async def test_two_answers_at_once_are_for_one_question(korak: AsyncKorak) -> None:
+    """The second was read from the first round: the next round doesn't get it"""
+    await korak.publish(chain("rounds").wait_for_decision("yes", "no", name="ask").repeat_until("ask", "never"))
+    run = (await korak.start("rounds"))["instance"]["id"]
+    [asked] = (await korak.get(run))["waiting_for"]
+    told = await asyncio.gather(korak.reject(run), korak.approve(run), return_exceptions=True)
+    assert [each["delivered"] for each in told if not isinstance(each, BaseException)] == [True]
+    assert [each.code for each in told if isinstance(each, Conflict)] == ["wait_over"]
+    [again] = (await korak.get(run))["waiting_for"]
+    assert again["execution"] != asked["execution"]
+    with pytest.raises(Conflict, match="gone on"):
+        await korak.signal(run, "yes", execution=asked["execution"])
+
+
+async def test_a_run_goes_back_is_forked_and_travels(korak: AsyncKorak) -> None:
+    await korak.publish(line("way", node("a", "wait", signal="go"), node("b", "wait", signal="on")))
+    run = (await korak.start("way", {"x": 1}))["instance"]["id"]
+    await korak.signal(run, "go")
+    fork = await korak.fork(run)
+    assert (fork["nodes"], fork["labels"], fork["input"]) == (["b"], [f"forked_from:{run}"], {"x": 1})
+    assert (await korak.fork(run, "start"))["nodes"] == ["a"]
+    assert (await korak.rewind(run, "start"))["nodes"] == ["a"]
+    assert [wait["name"] async for wait in korak.waits(run)] == ["go", "on", "go"]
+    document = await korak.export(run)
+    twin = await korak.import_(document)
+    assert (twin["nodes"], twin["labels"]) == (["a"], [f"imported_from:{run}"])
+    with pytest.raises(Conflict) as raised:
+        await korak.rewind(run, "nowhere")
+    assert raised.value.code == "step_not_completed"
+    with pytest.raises(NotFound):
+        await korak.export("01J00000000000000000000000")
+
+
+async def test_what_a_run_leaves(api: Api, korak: AsyncKorak) -> None:
+    await korak.publish(line("leaves", node("a", "wait", signal="go")))
+    run = (await korak.start("leaves"))["instance"]["id"]
+    made = await korak.put_artifact(run, "raw", b"\x00\xff", metadata={"from": "me"})
+    await korak.put_artifact(run, "rows", [1, 2])
+    await korak.put_artifact(run, "rows", "text", kind="text")
+    assert (made["kind"], made["size"], made["metadata"], made["content"]) == ("bytes", 2, {"from": "me"}, "AP8=")
+    assert [(each["key"], each["content"]) async for each in korak.artifacts(run)] == [("raw", None), ("rows", None)]
+    assert [each["content"] async for each in korak.artifacts(run, content=True)] == ["AP8=", "text"]
+    assert (await korak.artifact(run, "rows"))["kind"] == "text"
+    await korak.drop_artifact(run, "rows")
+    with pytest.raises(NotFound):
+        await korak.artifact(run, "rows")
+    [step] = await api.fetch("select instance_id, execution_id from workflow_step_runs where node_id = 'a'")
+    made_up = "select $1, $2, index, 'a', 1, 1, 'c' || index, now() from generate_series(0, 2) index"
+    await api.fetch(f"insert into workflow_chunks {made_up}", *step.values())
+    assert [each["content"] async for each in korak.chunks(run, step="a", after=0)] == ["c1", "c2"]
+    assert [each async for each in korak.chunks(run, step="other")] == []
+    assert [each async for each in korak.failures(run)] == []
+
+
+async def test_what_is_held_is_released(korak: AsyncKorak) -> None:
+    await korak.publish(ORDER)
+    things: list[tuple[HoldKind, str]] = [("definition", "order"), ("step_type", "test.ok"), ("queue", "default")]
+    for kind, name in things:
+        held = await korak.hold(kind, name, reason="the ERP is down", until="2100-01-01T00:00:00Z")
+        assert (held["kind"], held["name"], held["reason"], held["released_at"]) == (
+            kind,
+            name,
+            "the ERP is down",
+            None,
+        )
+    assert {each["name"]: each["hold"] is not None async for each in korak.queues()} == {"default": True}
+    for kind, name in things:
+        assert (await korak.release(kind, name))["released_at"] is not None
+    with pytest.raises(NotFound):
+        await korak.release("queue", "default")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ulid import ULID
 
+from korak.core.counters import PAGE
 from korak.core.facts import CancelAsked, Claimed, Delivered, Finished, Raised, RetryAsked
 from korak.core.snapshot import Claimant
 from korak.model import JsonObject, StepStatus
@@ -33,7 +34,9 @@ async def start(flows: Flows, *nodes: JsonObject) -> tuple[int, int]:
     return instance_id, await flows.register()
 
 
-async def work(flows: Flows, instance_id: int, engine_id: int, *, inline: bool = True, limit: int = 1 << 20) -> int:
+async def work(
+    flows: Flows, instance_id: int, engine_id: int, *, inline: bool = True, limit: int = 1 << 20, refuses: bool = False
+) -> int:
     """Claim what is ready and record it, and what that grants, until nothing is ready; how many handlers ran."""
     ran = 0
     query = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id"
@@ -45,7 +48,8 @@ async def work(flows: Flows, instance_id: int, engine_id: int, *, inline: bool =
                 ran += 1
                 output: Any = grant.input if isinstance(grant.input, dict) else {}
                 claimant = make_claimant(engine_id) if inline else None
-                fact = Finished(grant.step.id, grant.step.claim_token or "", Complete(output=output), claimant)
+                result = REFUSED if refuses else Complete(output=output)
+                fact = Finished(grant.step.id, grant.step.claim_token or "", result, claimant)
                 changes = await flows.answer(instance_id, fact, NOW, step=grant.step.id)
             if ran >= limit:
                 break
@@ -106,6 +110,32 @@ async def test_a_retry_runs_only_what_failed(flows: Flows) -> None:
     result = (await flows.get_instance(instance_id))["state"]["r"]
     assert [row["item"] for row in result["results"]] == [1, 2, 3, 4]
     assert await flows.get("select count(*) from workflow_step_runs where node_id = 'x' and status = 'completed'") == 4
+
+
+@pytest.mark.timeout(180)
+async def test_of_many_bodies_that_have_failed_a_retry_lets_few_go_on_at_a_time(flows: Flows) -> None:
+    """What a decision looks at is bounded too, by a page and by what runs."""
+    count, failing, concurrency = 700, 600, 5
+    how: dict[str, Any] = {"mode": "quorum", "quorum": count - failing + 1, "concurrency": concurrency}
+    instance_id, engine_id = await start(
+        flows, for_each({"literal": list(range(count))}, ITEM, save={"key": "r"}, **how)
+    )
+    await work(flows, instance_id, engine_id, refuses=True)
+    assert (await count_scopes(flows, instance_id))["failed"] == failing
+    assert len((await flows.load(instance_id)).scopes) == 0
+    await flows.answer(instance_id, RetryAsked(), NOW + timedelta(seconds=1))
+    assert await count_scopes(flows, instance_id) == {"pending": count}
+    most = 0
+    while (await flows.get_instance(instance_id))["status"] != "completed":
+        await work(flows, instance_id, engine_id, limit=7)
+        snapshot = await flows.load(instance_id)
+        open_ = [scope for scope in snapshot.scopes.values() if scope.ended_at is None]
+        most = max(most, len(open_), len(snapshot.halted))
+        [running] = await flows.fetch("select count(*) as n from workflow_scopes where status = 'running'")
+        assert running["n"] <= concurrency
+    assert most <= PAGE
+    done = "select count(*) from workflow_step_runs where node_id = 'x' and status = 'completed'"
+    assert await flows.get(done) == count - failing + 1
 
 
 async def test_a_cancel_closes_every_scope(flows: Flows) -> None:

@@ -43,6 +43,9 @@ def outer(ctx: Any, needed: Any = None) -> dict[str, Any]:
     return {}
 
 
+ENDLESS: dict[str, Any] = {}
+ENDLESS["a"] = ENDLESS
+
 HANDLERS: dict[str, tuple[Any, str]] = {
     "lambda": (links.NAMELESS[0], "can't be a lambda"),
     "closure": (links.make_closure("x"), "must stand in a module"),
@@ -69,6 +72,9 @@ CASES: dict[str, tuple[Case, str]] = {
         lambda c: c.wait_for_approval().wait_for_approval(),
         "Two steps are named 'wait_for_approval'",
     ),
+    "end name": (lambda c: c.then(links.count, "$end"), "what a jump to the end is called"),
+    "NUL name": (lambda c: c.then(links.count, "a\0"), "a string holds NUL"),
+    "child name": (lambda c: c.run_workflow("a" * 201, "b"), "The name of a child has 200 characters at most"),
     "one id": (lambda c: c.then(links.count, "a b").then(links.count, "a_b"), "would both be the node a_b"),
     "index id": (lambda c: c.then(links.count).then(links.count, "s0"), "would both be the node s0"),
     "own node": (lambda c: c.then(links.count, "end"), "every chain has a node end of its own"),
@@ -125,19 +131,29 @@ CASES: dict[str, tuple[Case, str]] = {
     ),
     "delay negative": (lambda c: c.delay(-1), "seconds is a number from 0"),
     "delay text": (lambda c: c.delay("1"), "seconds is a number from 0"),
+    "delay huge": (lambda c: c.delay(10**400), "a hundred years at most"),
     "delay for ever": (lambda c: c.delay(days=1e9), "a hundred years at most"),
     "delay twice": (lambda c: c.delay(1, until="due"), "a duration or until, not both"),
     "signal blank": (lambda c: c.wait_for_signal(" "), "needs the name of a signal"),
     "signals none": (lambda c: c.wait_for_signals([]), "needs the name of a signal"),
     "signals blank": (lambda c: c.wait_for_signals(["", " "]), "needs the name of a signal"),
     "signals text": (lambda c: c.wait_for_signals("a"), "takes a list of names"),
+    "signals null": (lambda c: c.wait_for_signals([None]), "A signal's name is a text: None is none"),
     "signals number": (lambda c: c.wait_for_signals([1]), "A signal's name is a text"),
     "signal long": (lambda c: c.wait_for_signal("a" * 192), "191 characters at most"),
     "signals quorum": (lambda c: c.wait_for_signals(["a"], "quorum"), "in the mode all or any"),
     "signal key": (lambda c: c.wait_for_signal("a", "_k"), "result_key can't begin with _"),
     "signal key odd": (lambda c: c.wait_for_signal("a", "a.b"), "result_key is a name of letters"),
-    "match empty": (lambda c: c.wait_for_signal("a", match_payload={"a": {}}), "a mapping that isn't empty"),
-    "match odd": (lambda c: c.wait_for_signal("a", match_payload={"a": {1}}), "match_payload at a isn't JSON"),
+    "match empty": (lambda c: c.wait_for_signal("a", match_payload={"a": {}}), "match_payload has nothing at a"),
+    "match odd": (lambda c: c.wait_for_signal("a", match_payload={"a": {1}}), "match_payload isn't JSON at /a: set is"),
+    "match text": (lambda c: c.wait_for_signal("a", match_payload=""), "match_payload is a mapping: '' is none"),
+    "match endless": (lambda c: c.wait_for_signal("a", match_payload=ENDLESS), "nested more than 64 deep"),
+    "match form": (
+        lambda c: c.wait_for_signal("a", match_payload={"ref": {"ref": "state.x"}}),
+        "match_payload can't have ref alone",
+    ),
+    "correlation reserved": (lambda c: c.wait_for_signal("a", correlation_key="_a"), "correlation_key can't begin"),
+    "inherit": (lambda c: c.start_workflows("a", "b", inherit_state="no"), "inherit_state is True or False"),
     "correlation blank": (lambda c: c.wait_for_signal("a", correlation_key=""), "correlation_key is a text"),
     "decision alike": (lambda c: c.wait_for_decision("a", "a"), "A decision needs two signals"),
     "timeout alone": (lambda c: c.wait_for_input(timeout=5), "timeout and timed_out go together"),
@@ -152,6 +168,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "queue": (lambda c: c.on_queue("a b"), "A queue's name has only letters"),
     "priority": (lambda c: c.with_priority("highest"), "A priority is one of low, normal, high, urgent"),
     "priority number": (lambda c: c.with_priority(4), "A priority is one of"),
+    "priority float": (lambda c: c.with_priority(1.0), "A priority is one of"),
     "attempts": (lambda c: c.max_attempts(0), "max_attempts is a whole number from 1"),
     "attempts true": (lambda c: c.max_attempts(True), "max_attempts is a whole number from 1"),
     "version blank": (lambda c: c.version(" "), "A version is a text"),

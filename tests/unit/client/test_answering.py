@@ -12,7 +12,7 @@ from korak.errors import Conflict
 
 
 def waiting(human: str | None, *names: str, node: str = "ask", kind: str = "signal") -> dict[str, Any]:
-    return {"kind": kind, "node": node, "human": human, "names": [*names]}
+    return {"kind": kind, "node": node, "execution": f"01{node}", "human": human, "names": [*names]}
 
 
 def instance(*waits: dict[str, Any], status: str = "waiting") -> Instance:
@@ -36,7 +36,7 @@ PLAIN = waiting(None, "go")
 )
 def test_the_awaited_name_is_found(asked: dict[str, Any], verb: Verb, signal: str) -> None:
     """11.9, ours: the name of the signal comes from the current wait"""
-    assert pick(instance(PLAIN, asked), verb) == signal
+    assert pick(instance(PLAIN, asked), verb) == (signal, f"01{asked['node']}")
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,21 @@ def test_of_several_one_is_named_by_its_node_or_its_signal() -> None:
         pick(both, "approve")
     assert raised.value.code == "several_awaited"
     assert raised.value.params["awaited"] == "yes at ask, approval at boss"
-    assert pick(both, "approve", node="boss") == "approval"
-    assert pick(both, "approve", signal="yes") == "yes"
-    assert pick(both, "reject") == "no"
+    assert pick(both, "approve", node="boss") == ("approval", "01boss")
+    assert pick(both, "approve", signal="yes").signal == "yes"
+    assert pick(both, "reject").signal == "no"
+
+
+def test_one_name_at_two_nodes_is_two_questions_and_in_two_bodies_of_a_node_one() -> None:
+    other = waiting("decision", "yes", "no", node="second")
+    with pytest.raises(Conflict, match="yes at ask, yes at second"):
+        pick(instance(DECISION, other), "approve")
+    later = {**DECISION, "execution": "01later"}
+    assert pick(instance(DECISION, later), "approve").execution == "01ask"
 
 
 def test_a_signal_that_is_named_may_be_one_that_asks_nobody() -> None:
-    assert pick(instance(PLAIN), "approve", signal="go") == "go"
+    assert pick(instance(PLAIN), "approve", signal="go").signal == "go"
     with pytest.raises(Conflict):
         pick(instance(PLAIN), "approve", signal="stop")
     with pytest.raises(Conflict):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from korak.client import shapes
+from korak.client.addresses import HOLDS
+from korak.model import ArtifactKind, HoldKind
 from korak_api.instances import FILTERS
 from korak_api.parameters import PAGE
+from korak_api.parts import FAILURE_OF_INSTANCE
 from korak_api.shapes import SHAPES
 from korak_api.starts import START
 
@@ -21,12 +24,28 @@ ANSWERS: list[tuple[Any, str]] = [
     (shapes.Delivery, "Delivery"),
     (shapes.Emission, "Emission"),
     (shapes.Version, "VersionHead"),
+    (shapes.Wait, "Wait"),
+    (shapes.FailureRecord, "Failure"),
+    (shapes.Chunk, "Chunk"),
+    (shapes.Artifact, "Artifact"),
+    (shapes.Run, "Run"),
+    (shapes.Hold, "Hold"),
+    (shapes.Queue, "Queue"),
 ]
 
 
 @pytest.mark.parametrize(("shape", "name"), ANSWERS, ids=[name for _, name in ANSWERS])
 def test_an_answer_has_the_members_of_its_schema(shape: Any, name: str) -> None:
     assert set(get_type_hints(shape)) == set(SHAPES[name]["properties"])
+
+
+def test_a_run_s_failure_has_the_members_of_its_schema() -> None:
+    assert set(get_type_hints(shapes.Failure)) == set(FAILURE_OF_INSTANCE["properties"])
+
+
+def test_kinds_are_those_of_the_model() -> None:
+    assert set(get_args(shapes.HoldKind)) == set(HoldKind) == set(HOLDS)
+    assert set(get_args(shapes.ArtifactKind)) == set(ArtifactKind)
 
 
 def test_a_start_takes_what_the_api_takes() -> None:

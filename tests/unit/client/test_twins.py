@@ -28,6 +28,8 @@ def test_both_have_the_same_methods() -> None:
     assert list_methods(AsyncKorak) == list_methods(Korak)
     wanted = {"start", "dispatch", "publish", "get", "wait", "list", "steps", "events", "signal", "emit", "close"}
     wanted |= {"approve", "reject", "submit_input", "cancel", "pause", "resume", "retry"}
+    wanted |= {"rewind", "fork", "export", "import_", "hold", "release", "queues", "waits", "failures", "chunks"}
+    wanted |= {"artifacts", "artifact", "put_artifact", "drop_artifact"}
     assert wanted <= list_methods(Korak)
 
 

@@ -162,7 +162,7 @@ class CoreMachine(RuleBasedStateMachine):
     @invariant()
     def both_stand_alike(self) -> None:
         instance, model = self.run.instance, self.model
-        check_family(self.run.memory, self.run.family, self.run.last)
+        check_family(self.run.memory, None, self.run.last, is_whole=True)
         assert instance.steps_count == model.steps
         assert (instance.ended_at is not None) == model.is_ended
         assert instance.failure_code == (model.code or None)

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Unpack, cast
 from urllib.parse import quote
 
 from korak.chains.builder import Chain
 from korak.chains.dispatching import DispatchOptions
 from korak.client import answering
+from korak.client.addresses import get_path
 from korak.client.answering import Verb
-from korak.client.blocking.linking import Link
-from korak.client.shapes import (
-    Delivery,
-    Emission,
-    Event,
-    Instance,
-    ListOptions,
-    Started,
-    StartOptions,
-    Step,
-    Version,
-)
+from korak.client.blocking.commanding import Commanding
+from korak.client.blocking.reading import Reading
+from korak.client.shapes import Delivery, Emission, Started, StartOptions, Version
 from korak.errors import NotFound
 from korak.graphs.builder import GraphBuilder
-from korak.model import ENDED, VersionStatus
-
-LOOK = 20.0
-"""Seconds of one request that waits for an end."""
+from korak.model import VersionStatus
 
 UNPUBLISHED = frozenset({"definition_not_found", "version_not_found"})
 """What a start of a version hears that nobody has published yet."""
 
 
-class Korak(Link):
+class Korak(Reading, Commanding):
     """Korak's API. A context manager; or call `close()` once you are done.
 
     Without `url` or `token` they are those of KORAK_CLIENT__URL and KORAK_CLIENT__TOKEN, else those that `korak dev`
@@ -92,44 +81,6 @@ class Korak(Link):
         document = graph if isinstance(graph, Mapping) else graph.document()
         return self._publish(document, current=current, only_newer=only_newer)
 
-    def get(self, instance: str, *, wait: float = 0.0) -> Instance:
-        """An instance. `wait`: answer once it has ended, after so many seconds (60 at most) in any case."""
-        return cast("Instance", self.call("GET", _get_path(instance), wait=wait))
-
-    def wait(self, instance: str, timeout: float | None = None) -> Instance:
-        """The instance once it has ended, however it did. Raises TimeoutError after `timeout` seconds."""
-        deadline = None if timeout is None else self._clock.monotonic() + timeout
-        while True:
-            left = LOOK if deadline is None else deadline - self._clock.monotonic()
-            found = self.get(instance, wait=max(0.0, min(LOOK, left)))
-            if found["status"] in ENDED:
-                return found
-            if deadline is not None and self._clock.monotonic() >= deadline:
-                raise TimeoutError(f"{instance} is {found['status']} after {timeout:g} s")
-
-    def list(self, limit: int | None = None, **options: Unpack[ListOptions]) -> Iterator[Instance]:
-        """Instances, the newest first; all of them, or `limit` at most."""
-        for found in self.iterate("/v1/instances", limit, dict(options)):
-            yield found
-
-    def steps(self, instance: str) -> Iterator[Step]:
-        """The attempts of an instance, in the order in which they came to be."""
-        for found in self.iterate(_get_path(instance, "steps"), None, {}):
-            yield found
-
-    def events(self, instance: str, *, after: int = 0) -> Iterator[Event]:
-        """The history of an instance, after the event of that number."""
-        for found in self.iterate(_get_path(instance, "events"), None, {"after": after}):
-            yield found
-
-    def follow(self, instance: str, *, after: int = 0) -> Iterator[tuple[str, Any]]:
-        """What happens in an instance, until it has ended: pairs of a name and what goes with it.
-
-        `history` is a line of it (after the one of that number), `chunk` what a step streams, `end` the last.
-        """
-        for sent in self.stream(_get_path(instance, "stream"), after):
-            yield sent.name, sent.data
-
     def signal(
         self,
         instance: str,
@@ -137,15 +88,17 @@ class Korak(Link):
         payload: Mapping[str, Any] | None = None,
         *,
         id: str | None = None,
+        execution: str | None = None,
         start: Mapping[str, Any] | None = None,
     ) -> Delivery:
         """Send a signal to an instance. `id` is its own: a signal that is sent twice with one counts once.
 
-        To `{definition}~{id}`, with `start`, it starts a run first where none of that id is open.
+        With an `execution` (that of `waiting_for`) it is for that visit of a node alone: Conflict("wait_over") once
+        that waits for it no more. To `{definition}~{id}`, with `start`, it starts a run first where none is open.
         """
-        extras = {member: value for member, value in (("id", id), ("start", start)) if value is not None}
-        body = {"name": name, "payload": payload or {}, **extras}
-        return cast("Delivery", self.post(_get_path(instance, "signal"), body))
+        body = {"name": name, "payload": payload or {}, "id": id, "execution": execution, "start": start}
+        given = {member: value for member, value in body.items() if value is not None}
+        return cast("Delivery", self.post(get_path(instance, "signal"), given))
 
     def emit(
         self, name: str, payload: Mapping[str, Any] | None = None, *, id: str | None = None, ttl: Any = None
@@ -165,7 +118,8 @@ class Korak(Link):
     ) -> Delivery:
         """Approve what an instance waits to have approved or decided; `signal` or `node` pick one of several.
 
-        Raises Conflict("not_awaited") or Conflict("several_awaited").
+        Raises Conflict("not_awaited") or Conflict("several_awaited"), and Conflict("wait_over") where somebody else was
+        quicker: a later question is never answered by it.
         """
         return self._answer(instance, "approve", data, (signal, node))
 
@@ -186,23 +140,6 @@ class Korak(Link):
         """Bring the input that an instance waits for."""
         return self._answer(instance, "input", data, (signal, node))
 
-    def cancel(self, instance: str, reason: str | None = None) -> Instance:
-        """End an instance; steps that had begun clean up."""
-        body = {} if reason is None else {"reason": reason}
-        return cast("Instance", self.post(_get_path(instance, "cancel"), body))
-
-    def pause(self, instance: str) -> Instance:
-        """Let an instance begin no further step."""
-        return cast("Instance", self.post(_get_path(instance, "pause")))
-
-    def resume(self, instance: str) -> Instance:
-        """Let a paused instance go on."""
-        return cast("Instance", self.post(_get_path(instance, "resume")))
-
-    def retry(self, instance: str) -> Instance:
-        """Try the step again that failed an instance."""
-        return cast("Instance", self.post(_get_path(instance, "retry")))
-
     def _publish(self, document: Mapping[str, Any], *, current: bool, only_newer: bool) -> Version:
         path = f"/v1/definitions/{quote(str(document.get('key')))}/versions"
         version = cast("Version", self.post(path, {"graph": document}))
@@ -216,9 +153,5 @@ class Korak(Link):
     ) -> Delivery:
         signal, node = picked
         found = self.get(instance)
-        return self.signal(found["id"], answering.pick(found, verb, signal=signal, node=node), data)
-
-
-def _get_path(instance: str, below: str | None = None) -> str:
-    path = f"/v1/instances/{quote(instance, safe='~:')}"
-    return path if below is None else f"{path}/{below}"
+        asked = answering.pick(found, verb, signal=signal, node=node)
+        return self.signal(found["id"], asked.signal, data, execution=asked.execution)

@@ -1,5 +1,5 @@
 -- The scopes that a decision may look at: bodies that live; some that are to be started, a page where their container was
--- made ready for them; all of a small container, or of one that is to be merged; where the bodies of a failed run stood.
+-- made ready for them; all of a small container, or of one that is to be merged.
 with found as (
     select c.id from workflow_scopes c where c.instance_id = any(:ids::bigint[]) and c.status = 'running'
     union
@@ -12,9 +12,7 @@ with found as (
             and c.status = 'pending' and not container.is_whole
         order by c.item_index limit container.room)
     ) c
-    union
-    select c.id from workflow_scopes c where c.id = any(:halted::bigint[]) and c.status in ('failed', 'cancelled')
 )
 select c.id, c.instance_id, c.step_run_id, c.created_at, c.parent_scope_id, c.name, c.item_index, c.item, c.status, c.state,
-    c.walk, c.outcome, c.output, c.error, c.finish_order, c.ended_at
+    c.walk, c.outcome, c.output, c.error, c.finish_order, c.ended_at, c.halted_step_run_id
 from found cross join lateral (select * from workflow_scopes c where c.id = found.id limit 1) c

@@ -1,5 +1,5 @@
--- The live attempts of instances, the newest failed one of each that has failed, where each unfinished body of it stood,
--- and ended ones that were asked for by id. A container that has nothing to expand leaves its items where they are.
+-- The live attempts of instances, the failed ones at the node where each that has failed did, and ended ones that were asked
+-- for by id. A container that has nothing to expand leaves its items where they are.
 select s.id, s.instance_id, s.owner_scope, s.node_id, s.node_type, s.type_version, s.visit, s.attempt,
     s.idempotency_key, s.queue, s.created_at, s.status, s.scope_id, s.parent_step_run_id, s.role, s.call,
     s.hook_order, s.outcome,
@@ -11,8 +11,4 @@ from workflow_step_runs s where s.instance_id = any(:ids::bigint[])
     and (s.status in ('queued', 'running', 'waiting') or s.id = any(:closed::bigint[])
         or (s.status in ('failed', 'cancelled') and s.outcome is null and s.role = 'step' and exists (
             select from workflow_instances i where i.id = s.instance_id and i.status = 'failed' and i.failed_node_id = s.node_id
-                and (s.status = 'failed' or i.closed_reason = 'deadline')))
-        or (s.scope_id is not null and s.status in ('failed', 'cancelled') and s.outcome is null and s.role = 'step' and exists (
-            select from workflow_instances i where i.id = s.instance_id and i.status = 'failed') and not exists (
-            select from workflow_step_runs n where n.instance_id = s.instance_id and n.node_id = s.node_id
-                and n.scope_id = s.scope_id and n.role = 'step' and (n.visit, n.attempt) > (s.visit, s.attempt))))
+                and (s.status = 'failed' or i.closed_reason = 'deadline'))))

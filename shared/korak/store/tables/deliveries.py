@@ -37,6 +37,7 @@ workflow_signals: Table = Table(
     Column("buffered_at", Moment),
     Column("taken_at", Moment),
     Column("created_at", Moment, nullable=False),
+    Column("discarded_at", Moment),
     UniqueConstraint(
         "instance_id", "wait_id", "source_id", name="wsig_source_unique", postgresql_nulls_not_distinct=True
     ),

@@ -153,6 +153,7 @@ workflow_scopes: Table = Table(
     Column("finish_order", Integer),
     Column("created_at", Moment, nullable=False),
     Column("ended_at", Moment),
+    Column("halted_step_run_id", BigInteger),
     UniqueConstraint(
         "step_run_id", "name", "item_index", name="wscope_body_unique", postgresql_nulls_not_distinct=True
     ),

@@ -1,0 +1,21 @@
+"""Where things are at the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+from korak.client.shapes import HoldKind
+
+HOLDS: Final[Mapping[HoldKind, str]] = {"definition": "definitions", "step_type": "step-types", "queue": "queues"}
+
+
+def get_path(instance: str, *below: str) -> str:
+    """The address of an instance, by its id or as `{definition}~{id}`, or of something below it."""
+    return "/".join([f"/v1/instances/{quote(instance, safe='~:')}", *(quote(name, safe="") for name in below)])
+
+
+def get_hold_path(kind: HoldKind, name: str, verb: str) -> str:
+    """The address at which something is held or released."""
+    return f"/v1/{HOLDS[kind]}/{quote(name, safe='')}/{verb}"

@@ -1,0 +1,105 @@
+"""Made from the async module of this name, never edited: `python -m tests.support.twins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Unpack, cast
+
+from korak.client.addresses import get_path
+from korak.client.blocking.linking import Link
+from korak.client.shapes import (
+    Artifact,
+    Chunk,
+    Event,
+    FailureRecord,
+    Instance,
+    ListOptions,
+    Queue,
+    Run,
+    Step,
+    Wait,
+)
+from korak.model import ENDED
+
+LOOK = 20.0
+"""Seconds of one request that waits for an end."""
+
+
+class Reading(Link):
+    """Instances and what stands below them. Each list goes on over all its pages."""
+
+    def get(self, instance: str, *, wait: float = 0.0) -> Instance:
+        """An instance. `wait`: answer once it has ended, after so many seconds (60 at most) in any case."""
+        return cast("Instance", self.call("GET", get_path(instance), wait=wait))
+
+    def wait(self, instance: str, timeout: float | None = None) -> Instance:
+        """The instance once it has ended, however it did. Raises TimeoutError after `timeout` seconds."""
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        while True:
+            left = LOOK if deadline is None else deadline - self._clock.monotonic()
+            found = self.get(instance, wait=max(0.0, min(LOOK, left)))
+            if found["status"] in ENDED:
+                return found
+            if deadline is not None and self._clock.monotonic() >= deadline:
+                raise TimeoutError(f"{instance} is {found['status']} after {timeout:g} s")
+
+    def list(self, limit: int | None = None, **options: Unpack[ListOptions]) -> Iterator[Instance]:
+        """Instances, the newest first; all of them, or `limit` at most."""
+        for found in self.iterate("/v1/instances", limit, dict(options)):
+            yield found
+
+    def steps(self, instance: str) -> Iterator[Step]:
+        """The attempts of an instance, in the order in which they came to be."""
+        for found in self.iterate(get_path(instance, "steps"), None, {}):
+            yield found
+
+    def events(self, instance: str, *, after: int = 0) -> Iterator[Event]:
+        """The history of an instance, after the event of that number."""
+        for found in self.iterate(get_path(instance, "events"), None, {"after": after}):
+            yield found
+
+    def waits(self, instance: str) -> Iterator[Wait]:
+        """All that an instance waits or has waited for, the oldest first."""
+        for found in self.iterate(get_path(instance, "waits"), None, {}):
+            yield found
+
+    def failures(self, instance: str) -> Iterator[FailureRecord]:
+        """Every failure of an instance, those that were handled or tried again too, the oldest first."""
+        for found in self.iterate(get_path(instance, "failures"), None, {}):
+            yield found
+
+    def chunks(self, instance: str, *, step: str | None = None, after: int | None = None) -> Iterator[Chunk]:
+        """What steps have streamed whose output isn't recorded yet; those of a node or of one visit (`step`).
+
+        `after`: only chunks of a greater index.
+        """
+        params = {name: value for name, value in (("step", step), ("after", after)) if value is not None}
+        for found in self.iterate(get_path(instance, "chunks"), None, params):
+            yield found
+
+    def artifacts(self, instance: str, *, content: bool = False) -> Iterator[Artifact]:
+        """What an instance keeps beside its state, by key; `content`: with what each holds."""
+        params = {"content": "true"} if content else {}
+        for found in self.iterate(get_path(instance, "artifacts"), None, params):
+            yield found
+
+    def artifact(self, instance: str, key: str) -> Artifact:
+        """One artifact with what it holds; bytes stand in base64. Raises NotFound."""
+        return cast("Artifact", self.call("GET", get_path(instance, "artifacts", key)))
+
+    def export(self, instance: str) -> Run:
+        """Everything that is known of an instance, as one document that `import_` takes."""
+        return cast("Run", self.call("GET", get_path(instance, "export")))
+
+    def queues(self) -> Iterator[Queue]:
+        """The queues: what waits in each, and who serves it."""
+        for found in (self.call("GET", "/v1/queues"))["items"]:
+            yield found
+
+    def follow(self, instance: str, *, after: int = 0) -> Iterator[tuple[str, Any]]:
+        """What happens in an instance, until it has ended: pairs of a name and what goes with it.
+
+        `history` is a line of it (after the one of that number), `chunk` what a step streams, `end` the last.
+        """
+        for sent in self.stream(get_path(instance, "stream"), after):
+            yield sent.name, sent.data
