@@ -133,6 +133,7 @@ def test_a_quorum_above_the_number_of_items(dev: Dev) -> None:
 @pytest.mark.parametrize("to", ["nowhere", "start", "", 5, ["other"], {"to": "other"}])
 def test_a_jump_to_an_unknown_target(dev: Dev, to: Json) -> None:
     jump = node("jump", "e2e.jumps", {"to": {"ref": "input.to"}}, jumps=["ok", "$end"], save={"merge": True})
+    jump["retry"] = {"max_attempts": 1}
     ended = run(dev, chain("jumps", jump, OK), {"to": to})
     assert is_told(dev, ended, "unknown_jump", "jump", target=to)
     assert ended["state"] == {}

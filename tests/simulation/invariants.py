@@ -56,7 +56,9 @@ def check_after(memory: Memory, changes: Changes) -> None:
     """What an engine keeps is what stands there; but for stamps, which others write without the lock."""
     after, stands = changes.after, memory.load_rows(changes.instance.id)
     assert vars(after.instance) == vars(stands.instance)
-    assert after.instance.is_ended or after.ended == stands.ended, (after.ended, stands.ended)
+    # What the bodies have ended that a retry has just put back is loaded with them, by the claim that starts them.
+    ended = {place: what for place, what in stands.ended.items() if place[0] is None or place[0] in after.scopes}
+    assert after.instance.is_ended or after.ended == ended, (after.ended, ended)
     _compare(after.steps, stands.steps)
     _compare(after.waits, stands.waits)
     _compare(_find_running(after), _find_running(stands))

@@ -50,6 +50,11 @@ def leap(ctx: Any, to: str | None = None) -> dict[str, Any]:
     return {"leapt": True, "_next_step": to}
 
 
+def wander(ctx: Any) -> dict[str, Any]:
+    """Jump astray at the first attempt."""
+    return {"at": ctx.attempt, "_next_step": "nowhere" if ctx.attempt == 1 else "c"}
+
+
 def score(ctx: Any, item: Any, index: int) -> dict[str, Any]:
     """Score one item."""
     return {"score": index}

@@ -80,7 +80,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "started_at": show_time(instance.started_at),
         "ended_at": show_time(instance.ended_at),
         "deadline_at": show_time(instance.deadline_at),
-        "actions": _show_actions(view),
+        "actions": _show_actions(view, ceilings),
     }
 
 
@@ -107,14 +107,14 @@ def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
     }
 
 
-def _show_actions(view: View) -> Shown:
+def _show_actions(view: View, ceilings: Mapping[str, int | None]) -> Shown:
     instance = view.instance
     ended, paused = instance.is_ended, instance.paused_at is not None
     return {
         "cancel": True if may_cancel(view) else "instance_not_cancellable",
         "pause": "instance_not_pausable" if ended else "instance_paused" if paused else True,
         "resume": True if paused and not ended else "instance_not_paused",
-        "retry": True if may_retry(view) else "instance_not_retryable",
+        "retry": True if may_retry(view, ceilings) else "instance_not_retryable",
         "signal": "instance_ended" if ended else True,
     }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from korak.core.budgets import find_used_up
 from korak.core.rows import Instance
 from korak.model import ClosedReason, CompensationStatus, InstanceStatus
 from korak.store.instances import View
@@ -35,11 +38,12 @@ def may_cancel(view: View) -> bool:
     return _has_failed(instance) and (is_kept or view.undoing.has_on_cancel)
 
 
-def may_retry(view: View) -> bool:
-    """Whether the run failed where it can be tried again, and wasn't undone."""
+def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
+    """Whether the run failed where it can be tried again, wasn't undone, and hasn't used up what it may use."""
     instance = view.instance
     has_failed = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
-    return has_failed and not view.undoing.on_failure
+    is_lost = view.undoing.on_failure or find_used_up(instance, view.limits, ceilings) is not None
+    return has_failed and not is_lost
 
 
 def _is_undone(view: View) -> bool:

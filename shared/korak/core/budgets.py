@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from korak.core import failing
 from korak.core.draft import Draft
 from korak.core.facts import Raised
+from korak.core.rows import Instance
 from korak.core.states import list_saved, note_writers
 from korak.graphs.hygiene import size
 from korak.graphs.plans import PlannedNode
@@ -14,6 +16,9 @@ from korak.model import JsonObject
 
 UNITS, WRITERS = "units", "writers"
 """Parts of a run's bookkeeping: what its steps have cost, and which step wrote each key of the state."""
+
+COUNTED: Mapping[str, str] = {"budget_transitions": "max_transitions", "budget_cost": "max_cost_units"}
+"""The limits on what only grows, by the codes of those who pass them."""
 
 
 @dataclass(slots=True)
@@ -36,7 +41,7 @@ def make_bill(draft: Draft, node: PlannedNode, patch: JsonObject, output: JsonOb
     kept = draft.plan.settings.prune_after
     if kept is None or scope_id is not None:
         return Bill(written, made, units)
-    writers = note_writers(draft.get_walk(WRITERS), node, patch, saved, made)
+    writers = note_writers(draft.get_walk(WRITERS), node, patch, saved, made, draft.instance.state)
     removed: JsonObject = {key: number for key, number in writers.items() if _is_old(number, made, kept)}
     for key in removed:
         del writers[key]
@@ -58,6 +63,19 @@ def find_breach(draft: Draft, bill: Bill, scope_id: int | None) -> Raised | None
         if actual > limit:
             return failing.limit_breach("budget_state_bytes", {"limit": limit, "actual": actual})
     return None
+
+
+def find_used_up(instance: Instance, given: Mapping[str, int], ceilings: Mapping[str, int | None]) -> str | None:
+    """The limit that a failed run has used up: its counts stay, so that a retry would only fail again (spec 6).
+
+    `given` are the definition's limits, `ceilings` the engine's. A limit that was raised meanwhile isn't used up.
+    """
+    limit = COUNTED.get(instance.failure_code or "")
+    actual = (instance.failure_params or {}).get("actual")
+    if limit is None or not isinstance(actual, int):
+        return None
+    most = min((most for most in (given.get(limit), ceilings.get(limit)) if most is not None), default=actual)
+    return limit if actual > most else None
 
 
 def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:

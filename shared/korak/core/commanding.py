@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import containers, failing, telling, undoing, waiting
+from korak.core import budgets, containers, failing, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
@@ -38,12 +38,10 @@ def cancel(draft: Draft, reason: str | None, actor: JsonObject | None) -> None:
 
 
 def pause(draft: Draft, actor: JsonObject | None) -> None:
-    """Stop the run's clocks and starts; work in flight is recorded. Pausing a paused run changes nothing."""
+    """Stop the run's clocks and starts; work in flight is recorded. Conflict once ended or paused."""
     instance = draft.instance
-    if instance.is_ended:
-        raise Conflict("instance_not_pausable", status=instance.status)
-    if instance.paused_at is not None:
-        return
+    if instance.is_ended or instance.paused_at is not None:
+        raise Conflict("instance_not_pausable", status=instance.status if instance.is_ended else "paused")
     instance.paused_at = draft.now
     if instance.deadline_at is not None:
         instance.deadline_seconds = max(0.0, (instance.deadline_at - draft.now).total_seconds())
@@ -96,7 +94,8 @@ def _awaits_retry(draft: Draft, step_id: int) -> bool:
 def retry(draft: Draft, actor: JsonObject | None) -> None:
     """Reopen a failed run at the step that failed, or stood when its time was over (MR-1 to MR-5).
 
-    Conflict where no step of it failed (MR-4, MR-6), and where what it had done was undone.
+    Conflict where no step of it failed (MR-4, MR-6), where what it had done was undone, and where it has used up what
+    it may use.
     """
     instance, failed = draft.instance, draft.snapshot.failed
     if instance.status is not InstanceStatus.FAILED:
@@ -105,6 +104,8 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
         raise Conflict("instance_not_retryable", why="what it had done was undone as it failed; start it again")
     if failed is None or failed.node_id not in draft.plan.nodes:
         raise Conflict("instance_not_retryable", why="it didn't fail on a step; start it again")
+    if (limit := budgets.find_used_up(instance, draft.plan.settings.limits, draft.policy.limits)) is not None:
+        raise Conflict("instance_not_retryable", why=f"limits.{limit} is used up; raise it first")
     draft.move_instance(InstanceStatus.RUNNING)
     instance.ended_at = instance.closed_reason = instance.paused_at = None
     instance.failure_code = instance.failure_message = instance.failure_params = None

@@ -7,6 +7,7 @@ from korak.core.facts import Raised
 from korak.graphs.document import REDUCED
 from korak.graphs.plans import ANY, PlannedNode
 from korak.model import Json, JsonObject
+from korak.steps.builtin import RESERVED
 
 JUMP = "_next_step"
 """The key of an output that names the node to go on with; null is no jump."""
@@ -27,13 +28,16 @@ def get_jump(node: PlannedNode, output: JsonObject) -> Json:
 
 
 def check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | None:
-    """What is wrong with the jump that an output asks for: its node's `jumps` must name it."""
+    """What is wrong with the jump that an output asks for: its node's `jumps` must name it.
+
+    A handler that names another is tried again, like one that raises: it may well answer otherwise (spec 4).
+    """
     target, allowed = get_jump(node, output), node.jumps or frozenset()
     if target is None or (isinstance(target, str) and target in allowed):
         return None
     if allowed == ANY and isinstance(target, str) and (target == END or _is_beside(draft, node, target)):
         return None
-    return Raised("unknown_jump", None, {"target": output.get(JUMP)}, is_retryable=False)
+    return Raised("unknown_jump", None, {"target": output.get(JUMP)}, is_retryable=node.type not in RESERVED)
 
 
 def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:

@@ -80,16 +80,25 @@ def _read_patch(node: PlannedNode, output: Mapping[str, Any]) -> JsonObject | No
 
 
 def note_writers(
-    writers: JsonObject, node: PlannedNode, patch: JsonObject, saved: JsonObject, number: int
+    writers: JsonObject, node: PlannedNode, patch: JsonObject, saved: JsonObject, number: int, before: JsonObject
 ) -> JsonObject:
     """The last writer of each key that a step's output or a container's bodies wrote, by the number of its transition.
 
-    What the start gave has none, and what set_field writes is the author's own: neither is ever pruned.
+    What the start gave has none, and what set_field writes is the author's own: neither is ever pruned. Nor is what
+    comes back from a run that was given the state, where it isn't what stood there `before` (spec 8).
     """
+    if _is_joined(node):
+        return {key: writer for key, writer in writers.items() if key not in saved or saved[key] == before.get(key)}
     if node.bodies:
         saved = {**patch, **saved}
     kept = {key: writer for key, writer in writers.items() if node.bodies or key not in patch}
     return {**kept, **dict.fromkeys(saved, number)}
+
+
+def _is_joined(node: PlannedNode) -> bool:
+    """Whether what it merges into the state is the result of another run."""
+    is_merged = node.save is not None and node.save.key is None
+    return node.type == "start_workflow" and is_merged and node.raw.get("wait") is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,7 @@ def _count_writers(
 ) -> JsonObject:
     saved = list_saved(node, output)
     patch = {**(told.get(WROTE) or _read_patch(node, output) or {})}
-    writers = note_writers(before.writers, node, patch, saved, before.transitions + 1)
+    writers = note_writers(before.writers, node, patch, saved, before.transitions + 1, before.state)
     return {key: writer for key, writer in writers.items() if key not in list_removed(told)}
 
 

@@ -59,7 +59,9 @@ def begin(draft: Draft, node: PlannedNode, step: StepRun) -> str | None:
 
 
 def _is_decided_here(draft: Draft, node: PlannedNode) -> bool:
-    return node.is_pure and draft.walked <= draft.policy.walk and draft.instance.paused_at is None
+    """A paused run begins nothing more. It does end where its last step was in flight (spec 6)."""
+    is_held = draft.instance.paused_at is not None and node.type != "end"
+    return node.is_pure and draft.walked <= draft.policy.walk and not is_held
 
 
 def keep_last_output(draft: Draft, scope_id: int | None) -> None:

@@ -75,6 +75,32 @@ async def test_every_way_that_a_run_can_stand(api: Api, database_url: str) -> No
     assert (await api.show(completing))["status"] == "completed"
 
 
+async def test_a_run_that_has_used_up_its_limit_offers_no_retry(api: Api, database_url: str) -> None:
+    """Spec 6: what `actions` says is what the command answers."""
+    built = chain("spent").max_transitions(1).then("test.ok").then("test.ok")
+    ulid = await run(api, built.document())
+    async with open_flows(database_url) as flows:
+        await work(flows, api)
+        await work(flows, api)
+    shown = await api.show(ulid)
+    assert (shown["failure"]["code"], shown["actions"]["retry"]) == ("budget_transitions", "instance_not_retryable")
+    refused = await api.post(f"/v1/instances/{ulid}/retry")
+    assert (refused.status_code, refused.json()["code"]) == (409, "instance_not_retryable")
+    assert (
+        refused.json()["detail"] == "This instance can't be retried: limits.max_transitions is used up; raise it first."
+    )
+
+
+async def test_a_paused_run_is_not_paused_again(api: Api) -> None:
+    """Spec 6: and nothing is told of it."""
+    ulid = await run(api, chain("held").wait_for_signal("go").document())
+    assert (await api.post(f"/v1/instances/{ulid}/pause")).json()["actions"]["pause"] == "instance_not_pausable"
+    refused = await api.post(f"/v1/instances/{ulid}/pause")
+    assert (refused.status_code, refused.json()["code"]) == (409, "instance_not_pausable")
+    events = (await api.get(f"/v1/instances/{ulid}/events")).json()["items"]
+    assert [event["type"] for event in events].count("InstancePaused") == 1
+
+
 async def test_a_delay_says_when_it_ends(api: Api) -> None:
     """T-LIFE-3, T-DELAY-1."""
     shown = await api.show(await run(api, chain("naps").delay(hours=1, minutes=30).document()))

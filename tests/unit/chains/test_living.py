@@ -19,6 +19,7 @@ from korak.core.facts import (
     ResumeAsked,
     RetryAsked,
 )
+from korak.core.snapshot import Policy
 from korak.errors import Conflict
 from korak.model import EventType, InstanceStatus, ParkedFor, StepStatus, WaitKind
 from korak.steps.contract import Complete
@@ -90,15 +91,31 @@ def test_a_resume_lets_the_next_step_run_once() -> None:
     assert len(begun.list_steps("second")) == 1
 
 
-def test_the_last_step_of_a_paused_run_completes_it_at_the_resume() -> None:
+def test_a_paused_run_is_completed_by_its_last_step() -> None:
+    """Spec 4 and 6: it was in flight when the run was paused, and nothing comes after it."""
     begun = begin(chain("x").then(links.count, "only"))
     begun.claim()
     grant = begun.get_grant()
     begun.tell(PauseAsked())
     begun.finish(handlers.run(grant))
+    assert (begun.instance.status, begun.instance.result) == (COMPLETED, {"rounds": 1})
+    with pytest.raises(Conflict, match="not paused"):
+        begun.tell(ResumeAsked())
+
+
+def test_branches_that_end_while_the_run_is_paused_are_merged_and_nothing_follows() -> None:
+    begun = begin(chain("x").parallel([links.count, links.fetch], "both").then(links.secretive), {"order": "o"})
+    first, second = list_ready(begun)
+    for step in (first, second):
+        begun.claim(step)
+        grant = begun.get_grant()
+        if step is second:
+            begun.tell(PauseAsked())
+        begun.finish(handlers.run(grant), step=begun.family.steps[step.id])
+    assert list_ready(begun) == []
     begun.tell(ResumeAsked())
     go_on(begun)
-    assert (begun.instance.status, begun.instance.result) == (COMPLETED, {"rounds": 1})
+    assert get_state(begun) == {"order": "o", "rounds": 1, "fetched": "o", "ok": 2}
 
 
 def test_a_pause_and_a_resume_around_a_running_step_leave_it_alone() -> None:
@@ -364,6 +381,40 @@ def test_commands_are_told() -> None:
     for kind in kinds:
         [event] = begun.list_events(kind)
         assert (event.data or {})["actor"] == {"token": "ops"}, kind
+
+
+LIMITED: dict[str, Chain] = {
+    "max_transitions": chain("x").max_transitions(1).then(links.count, "a").then(links.count, "b"),
+    "max_cost_units": chain("x").max_cost_units(1).then(links.count, "a").then(links.count, "b"),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITED)
+def test_a_run_that_has_used_up_its_limit_is_not_retried(limit: str) -> None:
+    """Spec 6: what was counted stays counted, so that the step would run only to fail again."""
+    begun = run(LIMITED[limit])
+    assert begun.instance.status is FAILED
+    with pytest.raises(Conflict, match=f"limits.{limit} is used up; raise it first"):
+        begun.tell(RetryAsked())
+    assert [step.attempt for step in begun.list_steps("b")] == [1]
+
+
+def test_a_limit_of_the_engine_that_was_raised_lets_a_run_be_retried() -> None:
+    low = Policy(limits={**Policy().limits, "max_transitions": 2})
+    begun = run(chain("x").then(links.count, "a").then(links.count, "b"), policy=low)
+    with pytest.raises(Conflict):
+        begun.tell(RetryAsked())
+    begun.memory.policy = Policy()
+    begun.tell(RetryAsked())
+    go_on(begun)
+    assert (begun.instance.status, get_state(begun)) == (COMPLETED, {"rounds": 2})
+
+
+def test_a_state_that_was_too_large_may_be_retried() -> None:
+    """What the next attempt returns may be less."""
+    begun = run(chain("x").max_state_bytes(30).then(links.fetch, order="a" * 40))
+    begun.tell(RetryAsked())
+    assert begun.instance.status is RUNNING
 
 
 @pytest.mark.parametrize("seconds", [3_599, 3_600])

@@ -45,6 +45,30 @@ def test_t_nest_1_a_child_sees_the_state_and_gives_its_own_back() -> None:
     assert kin.instance(parent).state == {"order": "A-1", "fetched": "A-1", "price": "3 EUR"}
 
 
+def test_what_a_child_brings_back_is_never_pruned_and_takes_nothing_along() -> None:
+    """Spec 8: what the payload gave stays, what an earlier step wrote goes in its time, what the child wrote stays."""
+    child = chain("child").then(links.fetch).then(links.count)
+    built = (
+        chain("parent")
+        .prune_state_after(2)
+        .then(links.profile, nested={})
+        .run_workflow("the child", child)
+        .then(links.secretive)
+        .then(links.price, fetched="abc")
+        .then(links.publish)
+    )
+    kin, parent = start(built, {"order": "A", "mine": 1, "rounds": 4})
+    kin.drain()
+    assert kin.instance(parent).state == {
+        "order": "A",
+        "mine": 1,
+        "fetched": "A",
+        "rounds": 5,
+        "price": "3 EUR",
+        "published": ["fetched", "mine", "ok", "order", "price", "rounds"],
+    }
+
+
 def test_a_child_is_pinned_by_its_checksum() -> None:
     """T-GUARD-8, defect 20: all that the child is goes into what the parent is."""
     child = make_child()

@@ -78,6 +78,15 @@ def test_an_unknown_target_fails_the_run() -> None:
     assert begun.family.failures[-1].params == {"target": "nowhere"}
 
 
+def test_an_unknown_target_is_tried_again() -> None:
+    """T-COND-2, spec 4: it counts as a failed attempt, and the next one may name another step."""
+    built = chain("x").max_attempts(3).then(links.wander, "a").jumps("c").then(links.count, "b").then(links.count, "c")
+    begun = run(built)
+    assert [(step.attempt, str(step.status)) for step in begun.list_steps("a")] == [(1, "failed"), (2, "completed")]
+    assert (begun.instance.status, get_state(begun), begun.list_steps("b")) == (COMPLETED, {"at": 2, "rounds": 1}, [])
+    assert run(chain("x").max_attempts(2).then(links.leap, to="b")).instance.failure_code == "unknown_jump"
+
+
 @pytest.mark.parametrize("jumps", [("2", "Über alles"), ()])
 @pytest.mark.parametrize(("to", "node"), [("2", "s2"), ("s2", "s2"), ("Über alles", "s_ber_alles")])
 def test_a_step_is_reached_by_its_name_or_its_number(jumps: tuple[str, ...], to: str, node: str) -> None:

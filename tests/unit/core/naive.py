@@ -93,7 +93,7 @@ class Naive:
         kind = self.nodes[node]["type"]
         if self.is_inline and kind.startswith("test.") and not self.is_paused:
             self.run()
-        elif kind.startswith("test.") or self.is_paused:
+        elif kind.startswith("test.") or (self.is_paused and kind != "end"):
             self.queue()
         else:
             getattr(self, f"enter_{kind}")()

@@ -241,12 +241,13 @@ def test_what_parks_or_fails_while_paused_stands_still_as_well() -> None:
         assert wait.kind is WaitKind.TIMER or run.step.scheduled_for == wait.due_at
 
 
-def test_pausing_twice_is_pausing_once_and_only_a_paused_run_resumes() -> None:
+def test_a_paused_run_is_not_paused_again_and_only_a_paused_run_resumes() -> None:
     run = asking()
     with pytest.raises(Conflict, match="not paused"):
         run.tell(ResumeAsked())
     run.tell(PauseAsked())
-    assert run.tell(PauseAsked()).is_empty
+    with pytest.raises(Conflict, match="that is paused can't be paused"):
+        run.tell(PauseAsked())
     run.tell(CANCEL)
     for fact in (PauseAsked(), ResumeAsked()):
         with pytest.raises(Conflict):

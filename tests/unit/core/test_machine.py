@@ -6,6 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -13,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from korak.core.changes import Grant
 from korak.core.facts import CancelAsked, Delivered, Finished, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.core.snapshot import DEFAULT_LIMITS, Policy
+from korak.errors import Conflict
 from korak.model import Json, StepRole, StepStatus, WaitKind
 from korak.steps.results import Complete
 from tests.simulation.graphs import EVENTS, SIGNALS, Author
@@ -132,8 +134,11 @@ class CoreMachine(RuleBasedStateMachine):
     @rule()
     def pause(self) -> None:
         self.tick()
-        self.run.tell(PauseAsked())
-        if not self.model.is_paused:
+        if self.model.is_paused:
+            with pytest.raises(Conflict):
+                self.run.tell(PauseAsked())
+        else:
+            self.run.tell(PauseAsked())
             self.model.pause()
 
     @precondition(lambda self: self.is_open() and self.model.is_paused)
