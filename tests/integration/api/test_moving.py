@@ -356,7 +356,7 @@ async def begin_effect(place: Place, step: StepRun, name: str) -> Any:
 
 
 def get_effect(step: StepRun, name: str) -> str:
-    return hashlib.sha256("\x1f".join(("effect", step.idempotency_key, name)).encode()).hexdigest()
+    return hashlib.sha256(f"effect\x1f{step.idempotency_key}\x1f{name}".encode()).hexdigest()
 
 
 async def test_what_was_done_once_is_not_done_again_there(here: Place, there: Place) -> None:
