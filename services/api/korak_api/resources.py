@@ -76,6 +76,7 @@ def get_graph_limits(settings: Settings) -> GraphLimits:
             "max_transitions": limits.max_transitions,
             "max_for_each_items": limits.max_for_each_items,
             "max_state_bytes": limits.max_state_bytes,
+            "max_started_workflows": limits.max_started_workflows,
             "max_cost_units": limits.max_cost_units,
             "max_starts_per_minute": limits.max_starts_per_minute,
         },
