@@ -166,6 +166,19 @@ class Families:
         )
 
 
+async def copy_children(flows: Flows, parent: int, count: int) -> None:
+    """As many copies of its one child as that, which nothing ever moves."""
+    rows = await flows.fetch("select * from workflow_instances where parent_instance_id = $1", parent)
+    names = [name for name in dict(rows[0]) if name not in ("id", "ulid")]
+    listed = ", ".join(f'"{name}"' for name in names)
+    async with flows.database.transaction() as connection:
+        await connection.execute(
+            f"insert into workflow_instances (ulid, {listed})"
+            f" select lpad(n::text, 26, 'C'), {listed} from workflow_instances, generate_series(1, {count}) n"
+            f" where parent_instance_id = {parent}"
+        )
+
+
 def graph(key: str, *nodes: JsonObject, **settings: Any) -> JsonObject:
     """A line of nodes that takes its input into the state and ends with it."""
     begin: JsonObject = {"id": "begin", "type": "set_field", "config": {"field": "state", "value": {"ref": "input"}}}
