@@ -91,7 +91,10 @@ class World:
         self.tell(batch, now)
 
     def tell(self, batch: Sequence[Changes], now: datetime) -> None:
-        """After a commit, or never: who waits for a run that has ended is woken, and who begins to wait looks."""
+        """After a commit, or never: who waits for a run that has ended is woken, and who begins to wait looks.
+
+        What is bidden to others some engine brings to them.
+        """
         memory = self.store.memory
         ended = {changes.instance.id: changes.instance.ulid for changes in batch if changes.is_ended}
         waits = {each.wait.id for changes in batch if changes.outward for each in changes.outward.dependencies}
@@ -100,6 +103,11 @@ class World:
         rows = [row for row in memory.dependencies if row.wait_id in waits or row.awaited_id in ended]
         if rows and self.random.random() > self.faults.lost:
             self.network.send(ties.look(memory, rows, now), now)
+        outwards = [changes.outward for changes in batch if changes.outward is not None]
+        cascading = {cascade.instance_id for outward in outwards for cascade in outward.cascades}
+        bidden = {command.ulid for outward in outwards for command in outward.commands}
+        if (cascading or bidden) and self.random.random() > self.faults.lost:
+            self.random.choice(self.engines).bid(sorted(cascading), bidden)
 
     # one step
 

@@ -87,7 +87,7 @@ class Chain(Undoing, Nesting):
         if (mode == "quorum") is (quorum is None):
             raise misuse("A quorum goes with the mode quorum, and that mode needs one.")
         given = self._name(name)
-        key = f"{naming.get_id(given)[:56]}_results" if result_key is None else result_key
+        key = naming.get_part(given, "results") if result_key is None else result_key
         return self._add(
             Each(
                 given,

@@ -112,6 +112,11 @@ def _node() -> JsonObject:
                 "minimum": 0,
                 "description": "The units that each completed visit counts for in limits.max_cost_units.",
             },
+            "counts": {
+                "type": "boolean",
+                "description": "Whether completing it is a transition; if not, it belongs to the step before it.",
+                "default": True,
+            },
             "on_error": _on_error(),
             "jumps": _jumps(),
             "compensate": _hook("What undoes it, once it has completed and the run is cancelled."),
@@ -161,8 +166,9 @@ def _on_error() -> JsonObject:
 def _jumps() -> JsonObject:
     target: JsonObject = {"type": "string", "pattern": r"^([a-z][a-z0-9_]{0,63}|\$end)" + END}
     return {
-        "description": 'The nodes that a returned _next_step may name, $end for the end; "any" for all beside it.',
-        "anyOf": [{"const": "any"}, {"type": "array", "items": target, "minItems": 1}],
+        "description": 'The nodes that a returned _next_step may name, $end for the end; "any" for all beside it.'
+        " With an empty list it is no jump.",
+        "anyOf": [{"const": "any"}, {"type": "array", "items": target}],
     }
 
 
