@@ -223,7 +223,7 @@ class World:
                 if settling.is_settled(memory):
                     break
             self.step()
-            if self.random.random() < (0.01 if any(engine.is_busy for engine in self.engines) else 0.05):
+            if self.random.random() < (0.002 if any(engine.is_busy for engine in self.engines) else 0.05):
                 self.now += timedelta(seconds=self.random.choice([31, 700, 40_000]))
         assert settling.is_settled(memory), [
             (family.instance, family.live, family.open_waits, memory.cascades)
