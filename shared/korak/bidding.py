@@ -68,7 +68,7 @@ class Bidder:
         for instance in instances:
             self._bidden[instance] = 0
             self._room -= 1
-        self._arrived.set()
+            self._arrived.set()
 
     def leave(self) -> None:
         """End the work as soon as nothing is left of it."""
