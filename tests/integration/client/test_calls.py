@@ -231,7 +231,7 @@ async def test_what_a_run_leaves(api: Api, korak: AsyncKorak) -> None:
 
 async def test_what_is_held_is_released(korak: AsyncKorak) -> None:
     await korak.publish(ORDER)
-    things: list[tuple[HoldKind, str]] = [("definition", "order"), ("step_type", "test.ok"), ("queue", "default")]
+    things: list[tuple[HoldKind, str]] = [("definition", "order"), ("step_type", "test.price"), ("queue", "default")]
     for kind, name in things:
         held = await korak.hold(kind, name, reason="the ERP is down", until="2100-01-01T00:00:00Z")
         assert (held["kind"], held["name"], held["reason"], held["released_at"]) == (

@@ -43,7 +43,9 @@ class Commanding(Link):
         return cast("Instance", self.post("/v1/instances/import", run))
 
     def hold(self, kind: HoldKind, name: str, *, reason: str | None = None, until: str | None = None) -> Hold:
-        """Begin no step of a definition, step type or queue, `until` a time (ISO 8601) or its release."""
+        """Begin no step of a definition, step type or queue, `until` a time (ISO 8601) or its release: none from the
+        answer on. Raises NotFound where nobody knows the name.
+        """
         return cast("Hold", self.post(get_hold_path(kind, name, "hold"), _write(reason=reason, until=until)))
 
     def release(self, kind: HoldKind, name: str) -> Hold:
