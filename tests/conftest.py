@@ -7,9 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from tests.support import databases, servers
 from tests.support.vhosts import Vhosts
+
+settings.register_profile("korak", deadline=None)
+settings.load_profile("korak")
 
 
 @pytest.fixture(scope="session")

@@ -106,6 +106,7 @@ class Api:
     host: Text = Field(default="127.0.0.1", description="the address it listens on")
     port: Port = Field(default=8080, description="the port it listens on")
     max_body: Count = Field(default=1 << 20, description="bytes of one request")
+    max_copy: Count = Field(default=256 << 20, description="bytes of one exported run")
     max_page: Count = Field(default=200, description="items of one page")
     wait_max: Seconds = Field(default=60.0, description="how long one request may wait for an instance to end")
 

@@ -151,16 +151,17 @@ def test_a_letter_goes_back_is_forked_and_travels_as_a_document(korak: Terminal)
     assert "step_not_completed" in refused.err
     fork = korak("fork", instance, "--json").json
     assert (fork["labels"], fork["nodes"]) == ([f"forked_from:{instance}"], ["go"])
-    assert "1 attempts" not in korak("export", instance, "-o", "letter.run.json").err
-    made = korak("import", "letter.run.json", "--json").json
+    assert "bytes are in letter.run.jsonl" in korak("export", instance, "-o", "letter.run.jsonl").err
+    made = korak("import", "letter.run.jsonl", "--json").json
     assert (made["status"], made["labels"]) == ("waiting", [f"imported_from:{instance}"])
-    assert json.loads(korak("export", made["id"]).out)["instance"]["id"] == made["id"]
+    head, *_ = korak("export", made["id"]).out.splitlines()
+    assert json.loads(head)["run"]["instance"]["id"] == made["id"]
     for each in (fork["id"], made["id"]):
         korak("signal", each, "go")
         await_waiting(korak, each, "stamp")
     for each in (instance, fork["id"], made["id"]):
         korak("cancel", each)
-    assert "can't be read" in korak("import", "nowhere.json", code=2).err
+    assert "can't be read" in korak("import", "nowhere.jsonl", code=2).err
 
 
 def test_an_input_from_a_file_and_a_key_that_repeats(korak: Terminal) -> None:

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from korak.core.changes import Changes, spread
 from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised, look_again
-from korak.core.snapshot import Claimant
+from korak.core.snapshot import Claimant, Snapshot
 from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.model import StepRole
 from korak.steps.results import Complete
 from korak.store.transacting import Outdated
+from korak_engine.entries import is_told_by
 from korak_engine.sights import Sights
 from tests.simulation.nesting import Asked
 from tests.simulation.store import Ask, EngineRow, Transaction
-from tests.simulation.work import IN_A_ROW, LEASE, SLOTS, Job, Nudge, Result, Work
+from tests.simulation.work import IN_A_ROW, LEASE, SLOTS, Entry, Job, Nudge, Result, Work
 from tests.support import handlers
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Engine:
         self.held: dict[int, Work] = {}
         self.sights = Sights()
         self.nudges: deque[Nudge] = deque()
-        self.results: deque[Result] = deque()
+        self.line: deque[Entry] = deque()
         self.jobs: list[Job[None]] = []
         self.open: list[Transaction] = []
 
@@ -62,7 +63,7 @@ class Engine:
     @property
     def is_busy(self) -> bool:
         """Whether it has something under way."""
-        return bool(self.jobs or self.nudges or self.results or self.held)
+        return bool(self.jobs or self.nudges or self.line or self.held)
 
     def claimant(self) -> Claimant:
         """The engine as one who claims, with a new token."""
@@ -92,7 +93,7 @@ class Engine:
         verbs = [self._take]
         if self.nudges:
             verbs += [self._claim] * 2
-        if self.results:
+        if self.line:
             verbs += [self._record] * 2
         if any(not work.is_reported for work in self.held.values()):
             verbs += [self._handle] * 4
@@ -112,7 +113,7 @@ class Engine:
 
     def _take(self) -> None:
         """Take messages, as many as there are slots."""
-        free = SLOTS - len(self.held) - len(self.nudges)
+        free = SLOTS - len(self.held) - len(self.nudges) - sum(isinstance(entry, Nudge) for entry in self.line)
         if free > 0:
             self.nudges.extend(Nudge(step_id) for step_id in self.world.network.take(free, self.now))
 
@@ -133,7 +134,7 @@ class Engine:
         claimant = self.claimant() if work.in_a_row < IN_A_ROW and self.random.random() < 0.9 else None
         fact = Finished(work.step.id, work.step.claim_token or "", self._get_result(work), claimant)
         work.is_reported = True
-        self.results.append(Result(work, fact))
+        self.line.append(Result(work, fact))
 
     def _get_result(self, work: Work) -> HandlerResult:
         if self.world.has_faults and self.random.random() < 0.06:
@@ -163,16 +164,16 @@ class Engine:
             tries += 1
 
     def _try_to_claim(self, batch: list[Nudge]) -> Job[list[Nudge]]:
-        """The claims of one instance are answered in one go."""
+        """The claims of one instance are answered in one go; those of one that runs here, with what becomes of that."""
         chosen: list[Nudge] = []
         for nudge in batch:
             family = self.world.store.memory.find(nudge.step_id)
             if family is not None and nudge.step_id not in self.held:
                 nudge.instance_id = family.instance.id
                 nudge.fact = nudge.fact or Claimed(nudge.step_id, self.claimant())
-                chosen.append(nudge)
-        asks = [Ask(nudge.instance_id, nudge.fact) for nudge in chosen if nudge.fact]
-        answers = yield from self._transact(asks)
+                is_known = self.sights.find(nudge.instance_id) is not None
+                (self.line if is_known else chosen).append(nudge)
+        answers = yield from self._transact([_ask(nudge) for nudge in chosen])
         left: list[Nudge] = []
         self.world.count("claimed together", sum(answer is not None and answer.is_echo for answer in answers))
         for nudge, answer in zip(chosen, answers, strict=True):
@@ -223,72 +224,85 @@ class Engine:
 
     def _record(self) -> None:
         """Record some results, perhaps all that there are of one instance."""
-        if self.results:
-            batch = list(self.results)[: self.random.randint(1, 4)]
+        if self.line:
+            batch = list(self.line)[: self.random.randint(1, 4)]
             if self.random.random() < 0.5:
-                instance_id = batch[0].work.step.instance_id
-                batch = [result for result in self.results if result.work.step.instance_id == instance_id]
-            self.results = deque(result for result in self.results if result not in batch)
+                instance_id = batch[0].instance_id
+                batch = [entry for entry in self.line if entry.instance_id == instance_id]
+            self.line = deque(entry for entry in self.line if entry not in batch)
             self.jobs.append(self._record_batch(batch))
 
-    def _record_batch(self, batch: list[Result]) -> Job[None]:
+    def _record_batch(self, batch: list[Entry]) -> Job[None]:
         while batch:
             try:
                 batch = yield from self._try_to_record(batch)
             except TransientError:
                 yield
 
-    def _try_to_record(self, batch: list[Result]) -> Job[list[Result]]:
+    def _try_to_record(self, batch: list[Entry]) -> Job[list[Entry]]:
         quick = self._decide_first(batch)
         decided = [changes for _, changes in quick if not changes.is_echo]
         self._stamp(decided)
         moved = self.world.store.write_unlocked(decided)
         written = [
-            (result, changes) for result, changes in quick if changes.instance.id in moved and changes.dropped is None
+            (entry, changes) for entry, changes in quick if changes.instance.id in moved and changes.dropped is None
         ]
         self._dispatch([changes for _, changes in written])
-        for result, changes in written:
-            self._settle(result, changes)
-            self.world.count("recorded at once")
+        for entry, changes in written:
+            self._settle(entry, changes)
+            self.world.count("recorded at once" if isinstance(entry, Result) else "claimed at once")
         self.world.count("recorded together", sum(changes.is_echo for _, changes in written))
-        rest = [result for result in batch if all(result is not done for done, _ in written)]
+        rest = [entry for entry in batch if all(entry is not done for done, _ in written)]
         return (yield from self._record_locked(rest)) if rest else []
 
-    def _decide_first(self, batch: list[Result]) -> list[tuple[Result, Changes]]:
-        """What can be recorded from the engine's own snapshots: the results of one instance in one go."""
-        mine: dict[int, list[Result]] = {}
-        for result in batch:
-            mine.setdefault(result.work.step.instance_id, []).append(result)
-        quick: list[tuple[Result, Changes]] = []
-        for results in mine.values():
-            snapshot = self.sights.get(results[0].work.snapshot)
-            answers = self.world.store.decide_together(snapshot, [result.fact for result in results], self.now)
+    def _decide_first(self, batch: list[Entry]) -> list[tuple[Entry, Changes]]:
+        """What can be recorded from the engine's own snapshots: the entries of one instance in one go."""
+        mine: dict[int, list[Entry]] = {}
+        for entry in batch:
+            mine.setdefault(entry.instance_id, []).append(entry)
+        quick: list[tuple[Entry, Changes]] = []
+        for entries in mine.values():
+            snapshot = self._find_known(entries)
+            if snapshot is None:
+                continue
+            answers = self.world.store.decide_together(snapshot, [_ask(entry).fact for entry in entries], self.now)
             decided = [
-                (result, answer) for result, answer in zip(results, answers, strict=True) if isinstance(answer, Changes)
+                (entry, answer) for entry, answer in zip(entries, answers, strict=True) if isinstance(answer, Changes)
             ]
             if any(changes.dropped is None for _, changes in decided) and not decided[0][1].demands:
                 quick += decided
         return quick
 
-    def _record_locked(self, batch: list[Result]) -> Job[list[Result]]:
-        asks = [Ask(result.work.step.instance_id, result.fact, result.work.step.id) for result in batch]
-        answers = yield from self._transact(asks)
-        left: list[Result] = []
-        for result, answer in zip(batch, answers, strict=True):
+    def _find_known(self, entries: list[Entry]) -> Snapshot | None:
+        """What a decision without a lock begins with; None where it has to look first."""
+        [first, *_] = entries
+        known = self.sights.find(first.instance_id) or (first.work.snapshot if isinstance(first, Result) else None)
+        claims = [entry.step_id for entry in entries if isinstance(entry, Nudge)]
+        if known is None or not all(is_told_by(known, step_id) for step_id in claims):
+            return None
+        return None if claims and self.world.store.is_addressed(first.instance_id) else known
+
+    def _record_locked(self, batch: list[Entry]) -> Job[list[Entry]]:
+        answers = yield from self._transact([_ask(entry) for entry in batch])
+        left: list[Entry] = []
+        for entry, answer in zip(batch, answers, strict=True):
             if answer is not None:
-                self._settle(result, answer)
+                self._settle(entry, answer)
                 self.world.count("recorded under the lock")
-            elif result.work.step.instance_id in self.world.store.memory.families:
-                left.append(result)
-            else:
-                self._let_go(result.work.step.id)
+            elif entry.instance_id in self.world.store.memory.families:
+                left.append(entry)
+            elif isinstance(entry, Result):
+                self._let_go(entry.work.step.id)
         return left
 
-    def _settle(self, result: Result, changes: Changes) -> None:
-        if self.held.get(result.work.step.id) is result.work:
-            self._let_go(result.work.step.id)
-        token = "" if result.fact.claimant is None else result.fact.claimant.token
-        self._begin(changes, token, in_a_row=result.work.in_a_row + 1)
+    def _settle(self, entry: Entry, changes: Changes) -> None:
+        in_a_row = 1
+        if isinstance(entry, Result):
+            in_a_row += entry.work.in_a_row
+            if self.held.get(entry.work.step.id) is entry.work:
+                self._let_go(entry.work.step.id)
+        claimant = None if entry.fact is None else entry.fact.claimant
+        self._begin(changes, "" if claimant is None else claimant.token, in_a_row=in_a_row)
 
     def _hand_back(self, work: Work) -> Job[None]:
         self._let_go(work.step.id)
@@ -317,3 +331,8 @@ class Engine:
                 elif step.sent_at is not None:
                     self.world.network.send([step.id], self.now)
         self.world.tell(batch, self.now)
+
+
+def _ask(entry: Entry) -> Ask:
+    assert entry.fact is not None
+    return Ask(entry.instance_id, entry.fact, entry.work.step.id if isinstance(entry, Result) else None)

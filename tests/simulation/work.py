@@ -53,3 +53,11 @@ class Result:
 
     work: Work
     fact: Finished
+
+    @property
+    def instance_id(self) -> int:
+        """Whose it is."""
+        return self.work.step.instance_id
+
+
+Entry: TypeAlias = Nudge | Result

@@ -186,6 +186,8 @@ class World:
 
     def _is_over(self, family: Family) -> bool:
         is_free = family.instance.ended_at is not None and family.instance.id not in self.store.locks
+        if any(row.awaited_id == family.instance.id for row in self.store.memory.dependencies):
+            return False
         return is_free and settling.is_told(family) and not family.live and settling.is_heard(family)
 
     # the end

@@ -19,7 +19,7 @@ WORDS = {
     r"\bawait ": "",
     r"\bAsync(Korak|Link|Reading|Commanding)\b": r"\1",
     r"\bkorak\.client\.asynchronous\b": "korak.client.blocking",
-    r"\ba(read|iter_lines)\b": r"\1",
+    r"\ba(read|iter_lines|iter_bytes)\b": r"\1",
     r"\bAsync(Client|BaseTransport|Iterator)\b": r"\1",
     r"\b__a(enter|exit)__": r"__\1__",
     r"\baclose\b": "close",

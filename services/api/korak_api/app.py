@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Final, cast
 
 import orjson
@@ -27,6 +27,7 @@ from korak_api.parameters import read_query, refuse
 from korak_api.requests import check_body, read_json
 from korak_api.resources import Resources
 from korak_api.routes import OPERATIONS
+from korak_api.spooling import receive
 
 NOBODY: Final = Credential.for_owner(APPLICATION, frozenset(), name="nobody")
 """Who asks for what is open to everybody."""
@@ -111,10 +112,11 @@ class Entrance:
     async def _try(self, request: Request, operation: Operation) -> Response:
         try:
             call = await self._open(request, operation)
-            with within(call.reach.owner):
+            with within(call.reach.owner), call.lines or nullcontext():
                 answer = await self._answer(call, operation)
             if answer.stream is not None and request.method == "HEAD":
-                return Response(media_type=Streaming.media_type)
+                await cast("AsyncGenerator[bytes, None]", answer.stream).aclose()
+                return Response(media_type=answer.media_type)
             return _respond(answer)
         except Exception as error:
             return problems.answer(error)
@@ -138,10 +140,12 @@ class Entrance:
         for name, value in request.query_params.multi_items():
             given.setdefault(name, []).append(value)
         query = read_query(operation.query, given)
-        has_body = operation.method in ("POST", "PUT")
+        has_body = operation.method in ("POST", "PUT") and operation.lines is None
         body = await read_json(request, limit=self._resources.settings.api.max_body) if has_body else None
         if operation.translate is not None:
             body = operation.translate(request.headers, body)
+        checked = check_body(operation.body, body)
+        lines = None if operation.lines is None else await receive(request, self._resources.spools)
         return Call(
             resources=self._resources,
             credential=credential,
@@ -149,8 +153,9 @@ class Entrance:
             path=request.path_params,
             query=query,
             headers=request.headers,
-            body=check_body(operation.body, body),
+            body=checked if lines is None else {"sha256": lines.digest},
             now=self._resources.clock.now(),
+            lines=lines,
         )
 
 
@@ -174,19 +179,23 @@ def _check_names(request: Request) -> None:
 
 
 class Streaming(StreamingResponse):
-    """Server-sent events. Whatever ends the connection ends what makes them."""
+    """What is sent piece by piece. Whatever ends the connection ends what makes it."""
 
-    media_type = "text/event-stream"
+    def __init__(self, answer: Answer) -> None:
+        assert answer.stream is not None
+        self._source = answer.stream
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(answer.stream, answer.status, headers, answer.media_type)
 
     async def stream_response(self, send: Send) -> None:
         """Send what comes."""
-        async with aclosing(cast("AsyncGenerator[bytes, None]", self.body_iterator)):
+        async with aclosing(cast("AsyncGenerator[bytes, None]", self._source)):
             await super().stream_response(send)
 
 
 def _respond(answer: Answer) -> Response:
     if answer.stream is not None:
-        return Streaming(answer.stream, answer.status, {"cache-control": "no-store", "x-accel-buffering": "no"})
+        return Streaming(answer)
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     return Response(orjson.dumps(answer.body), answer.status, {"content-type": JSON, **answer.headers})

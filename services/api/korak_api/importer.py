@@ -1,25 +1,107 @@
-"""Imported instances: written whole, and their ready steps nudged for."""
+"""Imported instances: read line by line and written page by page, all of it or nothing."""
 
 from __future__ import annotations
 
-from korak.core.changes import Changes
-from korak.dispatch import Dispatcher
-from korak.store import copies
-from korak.store.database import Database
-from korak.store.sealing import Ids
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any, Final
 
-BLOCK = 500
-"""Ids that are taken at once."""
+from ulid import ULID
+
+from korak.core import arriving
+from korak.core.arriving import Arrival, Head
+from korak.core.exporting import Kind
+from korak.core.importing import Import
+from korak.core.opening import Owner
+from korak.core.snapshot import Policy
+from korak.model import Json, JsonObject
+from korak.starting import get_digest
+from korak.store import arrivals
+from korak.store.arrivals import Claim, Landing, land
+from korak.store.database import Database
+from korak.store.plans import Plans
+from korak_api.spooling import Spool
+
+PAGE: Final = 100
+"""Rows that are in memory at a time; fewer where they are large."""
+
+BYTES: Final = 1 << 20
+"""How large they may be together."""
+
+NAMES: Final = 6
+"""Row ids of one table that a line may need at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is to be brought in, for whom, by whom."""
+
+    lines: Spool
+    owner: Owner
+    actor: JsonObject | None
+    now: datetime
 
 
 class Importer:
-    """Writes what the core has read from documents. One a process."""
+    """Brings documents in. One a process."""
 
-    def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
-        self._database = database
-        self._dispatcher = dispatcher
+    def __init__(self, database: Database, plans: Plans, policy: Policy) -> None:
+        self._database, self._plans, self._policy = database, plans, policy
 
-    async def write(self, changes: Changes) -> None:
-        """Write one. Raises Invalid where the database refuses a row of it; then nothing is stored."""
-        await copies.write(self._database, changes, Ids(BLOCK), self._dispatcher)
-        await self._dispatcher.send([changes])
+    async def bring(self, document: Document) -> tuple[str, bool]:
+        """The ULID of the instance, and whether it was made now. Raises Invalid("invalid_export"), Conflict."""
+        lines = document.lines.list_lines()
+        first, _ = next(lines, (None, 0))
+        head = arriving.read_head(first)
+        version, _ = await arrivals.find_version(
+            self._database, self._plans, document.owner.scope, head.key, head.checksum
+        )
+        async with land(self._database) as landing:
+            keeps = await landing.is_free(head.source)
+            ulids = make_ulids(document.now)
+            ulid = head.source if keeps else next(ulids)
+            key = get_digest("import", document.owner.scope, document.lines.digest)
+            made = await landing.claim(Claim(key, version.definition_id, ulid, document.now))
+            if made is not None:
+                return made, False
+            arrival = Arrival(
+                version=version,
+                owner=document.owner,
+                actor=document.actor,
+                instance_id=landing.instance_id,
+                ulid=ulid,
+                ulids=ulids,
+                keeps=keeps,
+                take=landing.take,
+                policy=self._policy,
+                now=document.now,
+            )
+            await _write(landing, Import(head, arrival), lines, head)
+        return ulid, True
+
+
+async def _write(landing: Landing, coming: Import, lines: Iterator[tuple[Json, int]], head: Head) -> None:
+    page: list[Any] = []
+    kind: Kind | None = None
+    size = 0
+    await landing.stock(NAMES * PAGE)
+    for line, length in lines:
+        taken = coming.take(line)
+        if page and kind is not None and (taken is None or taken[0] is not kind or len(page) >= PAGE or size > BYTES):
+            await landing.write(kind, page)
+            await landing.stock(NAMES * PAGE)
+            page, size = [], 0
+        if taken is not None:
+            kind, row = taken
+            page.append(row)
+            size += length
+    instance, event = coming.finish()
+    await landing.settle(instance, event, parent=head.parent, parent_step=head.parent_step)
+
+
+def make_ulids(now: datetime) -> Iterator[str]:
+    """ULIDs that nobody has, one after the other."""
+    first = int(ULID.from_datetime(now))
+    return (str(ULID.from_int(first + place)) for place in count())

@@ -30,7 +30,7 @@ TITLES: Final = {
     429: "A limit on starts holds.",
     503: "Nobody is there to answer now.",
 }
-KINDS: Final = {"Stream": "text/event-stream"}
+KINDS: Final = {"Stream": "text/event-stream", "Run": "application/x-ndjson"}
 """What an answer is, where it isn't JSON."""
 
 IDEMPOTENCY_KEY: Final = "Kept for 24 hours: a repeat gets the first answer."
@@ -76,6 +76,9 @@ def _describe(operation: Operation) -> dict[str, Any]:
     if operation.body is not None:
         content = {"application/json": {"schema": _inline(operation.body.to_schema())}}
         described["requestBody"] = {"required": bool(operation.body.required), "content": content}
+    if operation.lines is not None:
+        schema = {"schema": {"$ref": f"#/components/schemas/{operation.lines.shape}"}}
+        described["requestBody"] = {"required": True, "content": {operation.lines.media_type: schema}}
     return described
 
 

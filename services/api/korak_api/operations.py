@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from korak.owners.roles import Verb, is_allowed
 from korak.owners.tokens import Credential
 from korak_api.parameters import Parameter
 from korak_api.resources import Resources
+from korak_api.spooling import Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Call:
     now: datetime
     seed: str | None = None
     """The same for every repeat under one Idempotency-Key: what a call makes up is made from it."""
+    lines: Spool | None = None
+    """What came, where the operation takes lines."""
     address: tuple[str, str] | None = None
     """The definition's key and the caller's own id, where the instance is named by these."""
 
@@ -66,8 +69,9 @@ class Answer:
     body: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    stream: AsyncIterator[bytes] | None = None
-    """Server-sent events in place of a body."""
+    stream: AsyncIterable[bytes] | None = None
+    """What is sent piece by piece in place of a body: server-sent events, unless `media_type` says otherwise."""
+    media_type: str = "text/event-stream"
     kept: Any = None
     """What is kept of the body for a repeat, where that isn't all of it."""
 
@@ -98,6 +102,14 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """A body of many lines, which is kept in a file until it is whole. `shape` is the schema of one."""
+
+    media_type: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One method at one address. `verb` is what the credential must be allowed; None: nothing but being known.
 
@@ -115,6 +127,7 @@ class Operation:
     body: Body | None = None
     query: tuple[Parameter, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    lines: Lines | None = None
     is_public: bool = False
     is_kept: bool = False
     """Whether the answer is kept for a repeat under the same Idempotency-Key."""

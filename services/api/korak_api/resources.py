@@ -19,6 +19,7 @@ from korak.store.plans import Plans
 from korak_api.credentials import Identifying
 from korak_api.feeds import Feeds
 from korak_api.importer import Importer
+from korak_api.spooling import Spools
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -52,6 +53,7 @@ class Resources:
     starts: Starts
     opener: Opener
     importer: Importer
+    spools: Spools
     commander: Commander
     matcher: Matcher
     waiter: Waiter

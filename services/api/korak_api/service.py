@@ -31,6 +31,7 @@ from korak_api.credentials import Credentials, Identifying
 from korak_api.feeds import Feeds
 from korak_api.importer import Importer
 from korak_api.resources import Ground, Resources, get_graph_limits
+from korak_api.spooling import Spools
 from korak_api.starting import Starts
 from korak_api.waiting import Waiter
 
@@ -91,7 +92,8 @@ async def connect(
         credentials=credentials or Credentials(database, clock),
         starts=await stack.enter_async_context(starts),
         opener=starts.opener,
-        importer=Importer(database, dispatcher),
+        importer=Importer(database, plans, get_policy(settings)),
+        spools=Spools(settings.api.max_copy),
         commander=commander,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),

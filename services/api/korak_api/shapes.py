@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from korak.core.exporting import END, HEAD, KINDS
 from korak.model import (
     DefinitionStatus,
     HoldKind,
@@ -11,7 +12,7 @@ from korak.model import (
     VersionStatus,
 )
 from korak_api.parts import ARTIFACT, CHUNK, EVENT, FAILURE, INSTANCE, STEP, WAIT, WAITING
-from korak_api.terms import COUNT, FLAG, NAMES, OBJECT, OBJECTS, TEXT, TIME, ULID, one_of, or_null, page, ref, shape
+from korak_api.terms import COUNT, FLAG, NAMES, OBJECT, TEXT, TIME, ULID, one_of, or_null, page, ref, shape
 
 _ISSUE = shape(code=TEXT, message=TEXT, pointer=TEXT, node=or_null(TEXT), edge=or_null(COUNT), params=OBJECT)
 
@@ -83,19 +84,25 @@ SHAPES: Final[dict[str, Any]] = {
     },
     "Instance": INSTANCE,
     "InstancePage": page("Instance"),
-    "Run": shape(
-        format=TEXT,
-        exported_at=TIME,
-        definition=shape(key=TEXT, number=COUNT, label=or_null(TEXT), checksum=TEXT, contracts=TEXT, graph=OBJECT),
-        instance=OBJECT,
-        steps=OBJECTS,
-        scopes=OBJECTS,
-        waits=OBJECTS,
-        signals=OBJECTS,
-        events=OBJECTS,
-        failures=OBJECTS,
-        artifacts=OBJECTS,
-    ),
+    "Run": {
+        "type": "object",
+        "description": "One line. The first is `run`: the format, when it was exported, the version that runs and the "
+        "instance. Then come its rows, of each kind together and in this order, and `end` with their number.",
+        "properties": {
+            HEAD: shape(
+                format=TEXT,
+                exported_at=TIME,
+                definition=shape(
+                    key=TEXT, number=COUNT, label=or_null(TEXT), checksum=TEXT, contracts=TEXT, graph=OBJECT
+                ),
+                instance=OBJECT,
+            ),
+            **{kind.name: OBJECT for kind in KINDS},
+            END: shape(lines=COUNT),
+        },
+        "minProperties": 1,
+        "maxProperties": 1,
+    },
     "WaitingFor": WAITING,
     "Step": STEP,
     "StepPage": page("Step"),

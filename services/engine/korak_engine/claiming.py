@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from korak.broker.messages import Message, ResumeStep, RunStep
 from korak.broker.port import Consumer, Delivery
@@ -14,30 +13,16 @@ from korak.core.changes import Changes
 from korak.core.facts import Claimed
 from korak.core.rows import StepRun
 from korak.errors import TransientError
-from korak.store.transacting import Ask, Skipped
+from korak.store.transacting import Skipped
 from korak_engine.desk import Desk
+from korak_engine.entries import MOST_SKIPS, Nudge, adopt
 from korak_engine.identity import Identity
-from korak_engine.lining import arrange
-from korak_engine.recording import find_granted
+from korak_engine.lining import Line, arrange
 from korak_engine.repeating import settle_all
 from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 
 log: logging.Logger = logging.getLogger(__name__)
-
-
-@dataclass(eq=False, slots=True)
-class Nudge:
-    """A step that something says is ready, on its way to a claim. The claim's token is made once.
-
-    `is_settled`: it was answered, so that its slot is no longer kept for it.
-    """
-
-    step_id: int
-    fact: Claimed | None = None
-    instance_id: int = 0
-    skips: int = 0
-    is_settled: bool = False
 
 
 Granted = Callable[[Changes], None]
@@ -47,8 +32,9 @@ Granted = Callable[[Changes], None]
 class Inbox:
     """The nudges that wait for a claim: from deliveries, and from steps that this engine parked itself."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Slots, limit: int) -> None:
         self._slots = slots
+        self._limit = limit
         self._nudges: deque[Nudge] = deque()
         self._deliveries: list[Delivery] = []
         self._arrived = asyncio.Event()
@@ -73,12 +59,12 @@ class Inbox:
         self._deliveries.append(delivery)
         self.put([Nudge(step_id) for step_id in step_ids])
 
-    async def take(self, limit: int) -> tuple[list[Nudge], list[Delivery]]:
-        """The nudges that are there, and the deliveries that they came with."""
+    async def take(self) -> tuple[list[Nudge], list[Delivery]]:
+        """The nudges that are there, up to the limit, and the deliveries that they came with."""
         while not self._nudges:
             self._arrived.clear()
             await self._arrived.wait()
-        nudges = [self._nudges.popleft() for _ in range(min(limit, len(self._nudges)))]
+        nudges = [self._nudges.popleft() for _ in range(min(self._limit, len(self._nudges)))]
         deliveries = [] if self._nudges else self._deliveries
         if deliveries:
             self._deliveries = []
@@ -134,10 +120,12 @@ def get_rest(message: Message, count: int) -> Message:
 
 
 class Claimer:
-    """One worker that claims."""
+    """One worker that claims. What is ready of an instance that runs here is handed to those who write that: two who
+    move one instance at a time would only make each other look again.
+    """
 
     def __init__(
-        self, desk: Desk, identity: Identity, slots: Slots, sights: Sights, *, granted: Granted, limit: int
+        self, desk: Desk, identity: Identity, slots: Slots, sights: Sights, line: Line, *, granted: Granted
     ) -> None:
         self._hot = desk.hot
         self._transactor = desk.transactor
@@ -147,16 +135,20 @@ class Claimer:
         self._identity = identity
         self._slots = slots
         self._sights = sights
+        self._line = line
         self._granted = granted
-        self._limit = limit
 
     async def work(self, inbox: Inbox) -> None:
         """Claim for ever. A fault that passes repeats what wasn't answered, with the tokens that it had."""
-        while True:
-            batch, deliveries = await inbox.take(self._limit)
-            await settle_all(batch, self._claim, self._settle, "steps wait to be claimed")
-            for delivery in deliveries:
-                await delivery.ack()
+        handed: list[Nudge] = []
+        async with asyncio.TaskGroup() as acking:
+            while True:
+                batch, deliveries = await inbox.take()
+                await settle_all(batch, self._claim, self._give_up, "steps wait to be claimed")
+                handed += [nudge for nudge in batch if nudge.answered is not None]
+                if deliveries:
+                    acking.create_task(_ack(deliveries, handed))
+                    handed = []
 
     async def _claim(self, batch: Sequence[Nudge]) -> list[Nudge]:
         """Claim what can be; the nudges that others kept us from."""
@@ -172,13 +164,18 @@ class Claimer:
         instances = await self._find_instances(unknown) if unknown else {}
         found = []
         for nudge in batch:
+            if nudge.answered is not None:
+                continue
             if nudge.fact is None:
                 nudge.instance_id = instances.get(nudge.step_id, 0)
                 nudge.fact = Claimed(nudge.step_id, self._identity.get_claimant())
-            if nudge.instance_id and not self._slots.holds(nudge.step_id):
-                found.append(nudge)
-            else:
+            if not nudge.instance_id or self._slots.holds(nudge.step_id):
                 self._settle(nudge)
+            elif self._sights.find(nudge.instance_id) is not None:
+                nudge.answered = asyncio.get_running_loop().create_future()
+                self._line.put(nudge)
+            else:
+                found.append(nudge)
         return found
 
     async def _find_instances(self, step_ids: Sequence[int]) -> dict[int, int]:
@@ -188,22 +185,26 @@ class Claimer:
 
     def _settle(self, nudge: Nudge) -> None:
         if not nudge.is_settled:
-            nudge.is_settled = True
+            nudge.settle()
             self._slots.release(1)
 
+    def _give_up(self, nudge: Nudge) -> None:
+        if nudge.answered is None:
+            self._settle(nudge)
+
     async def _answer(self, batch: Sequence[Nudge], patience: float | None) -> list[Nudge]:
-        asks = [Ask(nudge.instance_id, nudge.fact) for nudge in batch if nudge.fact is not None]
+        asks = [nudge.ask for nudge in batch]
         answers = await self._transactor.answer(asks, self._clock.now(), patience=patience)
         left: list[Nudge] = []
         done: list[Changes] = []
         for nudge, answer in zip(batch, answers, strict=True):
             match answer:
-                case Skipped() if nudge.skips < 3:
+                case Skipped() if nudge.skips < MOST_SKIPS:
                     nudge.skips += 1
                     left.append(nudge)
                     continue
                 case Changes():
-                    done.append(_adopt(answer, nudge))
+                    done.append(adopt(answer, nudge.fact))
             self._settle(nudge)
         for changes in done:
             self._sights.see(changes.after)
@@ -213,8 +214,8 @@ class Claimer:
         return left
 
 
-def _adopt(changes: Changes, nudge: Nudge) -> Changes:
-    """A claim that was committed although its answer was lost."""
-    if nudge.fact is not None and changes.dropped is not None and not changes.claimed:
-        changes.claimed = find_granted(changes.after, nudge.fact.claimant.token)
-    return changes
+async def _ack(deliveries: Sequence[Delivery], handed: Sequence[Nudge]) -> None:
+    """Ack once all that came with them is answered, those that were handed on too."""
+    await asyncio.gather(*(nudge.answered for nudge in handed if nudge.answered is not None))
+    for delivery in deliveries:
+        await delivery.ack()

@@ -18,9 +18,10 @@ from korak.model import FailureCategory
 from korak.steps.results import Complete, Fail, Wait
 from korak.store.plans import Plans
 from korak_engine.claiming import Inbox
+from korak_engine.entries import Entry, Result
 from korak_engine.handlers import Handlers
 from korak_engine.identity import Identity
-from korak_engine.recording import Result, Results
+from korak_engine.lining import Line
 from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 from korak_engine.work import Work
@@ -49,9 +50,9 @@ class Engine:
     ) -> None:
         self.identity = identity
         self.slots = Slots(settings.concurrency)
-        self.inbox = Inbox(self.slots)
-        self.results = Results(settings.batch)
+        self.inbox = Inbox(self.slots, settings.batch)
         self.sights = Sights()
+        self.line = Line(settings.batch, self.sights.count)
         self.is_draining = False
         self.is_worn_out = asyncio.Event()
         self.freed: asyncio.Queue[tuple[int, Freed]] = asyncio.Queue()
@@ -102,7 +103,7 @@ class Engine:
         step = work.step
         claimant = self.identity.get_claimant() if self._may_go_on(work) else None
         left = None if work.leaving is None else work.list_left(result)
-        self.results.put(Result(work, Finished(step.id, step.claim_token or "", result, claimant, left)))
+        self.line.put(Result(work, Finished(step.id, step.claim_token or "", result, claimant, left)))
 
     def _may_go_on(self, work: Work) -> bool:
         if self.is_draining or not self.identity.is_open:
@@ -111,7 +112,16 @@ class Engine:
 
     # after the record
 
-    def settle(self, result: Result, changes: Changes | None) -> None:
+    def settle(self, entry: Entry, changes: Changes | None) -> None:
+        """What became of an entry that was written."""
+        if isinstance(entry, Result):
+            self._settle(entry, changes)
+            return
+        self.slots.release(1)
+        if changes is not None and changes.claimed:
+            self.grant(changes)
+
+    def _settle(self, result: Result, changes: Changes | None) -> None:
         """What became of a result: the next step runs in its slot, or the slot is free."""
         work = result.work
         if changes is None:
@@ -178,7 +188,7 @@ class Engine:
     def _hand_back(self, work: Work) -> None:
         """No thread or process was free in time: the same attempt goes to whoever has one."""
         work.is_settled = True
-        self.results.put(Result(work, HandedBack(work.step.id, work.step.claim_token or "")))
+        self.line.put(Result(work, HandedBack(work.step.id, work.step.claim_token or "")))
         if work.task is not None:
             work.task.cancel()
 

@@ -116,7 +116,7 @@ class Builder:
         works = [
             feed(consumer, engine.inbox, engine.slots, lambda: self._may_claim(engine), settings.engine.batch),
             *(self._make_claimer(make_desk(), engine).work(engine.inbox) for _ in range(CLAIMERS)),
-            *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.results) for _ in range(RECORDERS)),
+            *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.line) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
             self._watch_holds(database),
@@ -154,8 +154,7 @@ class Builder:
         return Desk(hot, transactor, dispatcher, self._clock, self._metrics)
 
     def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
-        limit = self._settings.engine.batch
-        return Claimer(desk, engine.identity, engine.slots, engine.sights, granted=engine.grant, limit=limit)
+        return Claimer(desk, engine.identity, engine.slots, engine.sights, engine.line, granted=engine.grant)
 
     def _may_claim(self, engine: Engine) -> bool:
         return engine.identity.is_open and not engine.is_draining and not self._is_blocked

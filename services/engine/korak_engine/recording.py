@@ -1,49 +1,27 @@
-"""Recording results: from the snapshot that the engine still has where it can, under the lock where it must."""
+"""Writing what became of steps that run here, and claims beside them: from the snapshot that the engine still has where
+it can, under the lock where it must.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from korak.core.changes import Changes, Grant
-from korak.core.facts import Finished, HandedBack
+from korak.core.changes import Changes
 from korak.core.snapshot import Snapshot
-from korak.core.starting import grant_again
 from korak.store.applying import apply, needs_transaction
 from korak.store.database import Hot, is_data_fault
 from korak.store.rooms import hold_rooms, settle_rooms
 from korak.store.sealing import Ids, seal
-from korak.store.transacting import Answer, Ask, Skipped, decide_together
+from korak.store.transacting import Answer, Skipped, decide_together
 from korak_engine.desk import Desk
-from korak_engine.lining import arrange
+from korak_engine.entries import MOST_SKIPS, Entry, Nudge, adopt
+from korak_engine.lining import Line, arrange
 from korak_engine.repeating import settle_all
 from korak_engine.sights import Sights
-from korak_engine.work import Work
 
-
-@dataclass(eq=False, slots=True)
-class Result:
-    """What became of an attempt, on its way into the database. A Finished holds the token of the step after it.
-
-    `is_settled`: the engine was told what came of it, which happens once.
-    """
-
-    work: Work
-    fact: Finished | HandedBack
-    skips: int = 0
-    is_settled: bool = False
-
-    @property
-    def ask(self) -> Ask:
-        """The same for the way under the lock."""
-        return Ask(self.work.step.instance_id, self.fact, self.work.step.id)
-
-
-Settle = Callable[[Result, Changes | None], None]
-"""Told, after the commit, what became of a result: its changes, or None where it could not be recorded at all."""
+Settle = Callable[[Entry, Changes | None], None]
+"""Told, after the commit, what became of an entry: its changes, or None where it could not be written at all."""
 
 
 class Recorder:
@@ -59,21 +37,21 @@ class Recorder:
         self._ids = Ids()
         self._measure = desk.measure
 
-    async def work(self, results: Results) -> None:
+    async def work(self, line: Line) -> None:
         """Record for ever. A fault that passes repeats what wasn't recorded, with the tokens that it had."""
         while True:
-            batch = await results.take()
+            batch = await line.take()
             await settle_all(batch, self._record_measured, self._settle, "results wait to be recorded")
-            results.release(batch)
+            line.release(batch)
 
-    async def _record_measured(self, batch: Sequence[Result]) -> list[Result]:
+    async def _record_measured(self, batch: Sequence[Entry]) -> list[Entry]:
         with self._measure("record", len(batch)):
             return await self._record(batch)
 
-    async def _record(self, batch: Sequence[Result]) -> list[Result]:
+    async def _record(self, batch: Sequence[Entry]) -> list[Entry]:
         """Record what can be; the results that others kept us from."""
         now = self._clock.now()
-        quick = self._decide_first(batch, now)
+        quick = await self._decide_first(batch, now)
         written = [changes for _, changes in quick if not changes.is_echo]
         moved = await self._apply(written) if written else set()
         done = [
@@ -83,26 +61,39 @@ class Recorder:
         settled = {id(result) for result, _ in done}
         return await self._record_locked([result for result in batch if id(result) not in settled], now)
 
-    def _decide_first(self, batch: Sequence[Result], now: datetime) -> list[tuple[Result, Changes]]:
-        """What can be recorded from the engine's own snapshots: the results of one instance in one go.
+    async def _decide_first(self, batch: Sequence[Entry], now: datetime) -> list[tuple[Entry, Changes]]:
+        """What can be written from the engine's own snapshots: the entries of one instance in one go.
 
-        What needs room under a limit is decided where that is told: under its key's lock.
+        What needs room under a limit is decided where that is told: under its key's lock. A claim obeys what is
+        addressed to its instance, which a lock lets it see.
         """
-        mine: dict[int, list[Result]] = {}
-        for result in batch:
-            if result.skips == 0:
-                mine.setdefault(result.ask.instance_id, []).append(result)
-        quick: list[tuple[Result, Changes]] = []
-        for results in mine.values():
-            snapshot = self._sights.get(results[0].work.snapshot)
-            answers = decide_together(snapshot, [result.fact for result in results], now)
+        quick: list[tuple[Entry, Changes]] = []
+        for snapshot, entries in await self._find_known(batch):
+            answers = decide_together(snapshot, [entry.ask.fact for entry in entries], now)
             decided = [
-                (result, answer) for result, answer in zip(results, answers, strict=True) if isinstance(answer, Changes)
+                (entry, answer) for entry, answer in zip(entries, answers, strict=True) if isinstance(answer, Changes)
             ]
             has_needs = any(changes.demands for _, changes in decided)
             if not has_needs and any(changes.dropped is None for _, changes in decided):
                 quick += decided
         return quick
+
+    async def _find_known(self, batch: Sequence[Entry]) -> list[tuple[Snapshot, list[Entry]]]:
+        mine: dict[int, list[Entry]] = {}
+        for entry in batch:
+            if entry.skips == 0:
+                mine.setdefault(entry.instance_id, []).append(entry)
+        known: list[tuple[Snapshot, list[Entry]]] = []
+        for entries in mine.values():
+            snapshot = self._sights.find(entries[0].instance_id) or entries[0].snapshot
+            if snapshot is not None and all(entry.can_be_told_from(snapshot) for entry in entries):
+                known.append((snapshot, entries))
+        claiming = [entries[0].instance_id for _, entries in known if any(isinstance(each, Nudge) for each in entries)]
+        if not claiming:
+            return known
+        async with self._hot.alone() as runner:
+            addressed = {row["instance_id"] for row in await runner.fetch("signals_any", ids=claiming)}
+        return [(snapshot, entries) for snapshot, entries in known if entries[0].instance_id not in addressed]
 
     async def _apply(self, batch: Sequence[Changes]) -> set[int]:
         await self._dispatcher.prepare(batch)
@@ -128,19 +119,21 @@ class Recorder:
             if admission is not None:
                 await settle_rooms(runner, admission, batch, self._dispatcher)
 
-    async def _record_locked(self, batch: Sequence[Result], now: datetime) -> list[Result]:
+    async def _record_locked(self, batch: Sequence[Entry], now: datetime) -> list[Entry]:
         """The slow way: lock, look, decide again. What is passed over twice waits in line alone."""
-        left: list[Result] = []
-        for part, patience in arrange(batch, lambda result: result.ask.instance_id):
+        left: list[Entry] = []
+        for part, patience in arrange(batch, lambda entry: entry.instance_id):
             answers = await self._transactor.answer([result.ask for result in part], now, patience=patience)
             left += await self._sort(part, answers)
         return left
 
-    async def _sort(self, batch: Sequence[Result], answers: Sequence[Answer]) -> list[Result]:
-        left: list[Result] = []
-        done: list[tuple[Result, Changes]] = []
+    async def _sort(self, batch: Sequence[Entry], answers: Sequence[Answer]) -> list[Entry]:
+        left: list[Entry] = []
+        done: list[tuple[Entry, Changes]] = []
         for result, answer in zip(batch, answers, strict=True):
             match answer:
+                case Skipped() if isinstance(result, Nudge) and result.skips >= MOST_SKIPS:
+                    self._settle(result)
                 case Skipped():
                     result.skips += 1
                     left.append(result)
@@ -151,7 +144,7 @@ class Recorder:
         await self._tell(done)
         return left
 
-    async def _tell(self, done: Sequence[tuple[Result, Changes]]) -> None:
+    async def _tell(self, done: Sequence[tuple[Entry, Changes]]) -> None:
         for _, changes in done:
             self._sights.see(changes.after)
         if done:
@@ -159,58 +152,7 @@ class Recorder:
         for result, changes in done:
             self._settle(result, changes)
 
-    def _settle(self, result: Result, changes: Changes | None = None) -> None:
-        if not result.is_settled:
-            result.is_settled = True
-            self._tell_engine(result, changes)
-
-
-def adopt(changes: Changes, fact: Finished | HandedBack) -> Changes:
-    """What was committed although its answer was lost: the step that runs under the token which the fact brought."""
-    if not isinstance(fact, Finished) or fact.claimant is None:
-        return changes
-    if changes.dropped is not None and not changes.claimed:
-        changes.claimed = find_granted(changes.after, fact.claimant.token)
-    return changes
-
-
-def find_granted(snapshot: Snapshot, token: str) -> list[Grant]:
-    """The steps that run under a token."""
-    return grant_again(snapshot, token)
-
-
-class Results:
-    """The results that wait to be recorded. Those of one instance are never with two recorders at a time."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._waiting: deque[Result] = deque()
-        self._busy: set[int] = set()
-        self._changed = asyncio.Event()
-
-    def put(self, result: Result) -> None:
-        """One more."""
-        self._waiting.append(result)
-        self._changed.set()
-
-    async def take(self) -> list[Result]:
-        """All there are of instances that no other recorder is at, up to the limit; at least one."""
-        while not (batch := self._pick()):
-            self._changed.clear()
-            await self._changed.wait()
-        self._busy.update(result.work.step.instance_id for result in batch)
-        return batch
-
-    def release(self, batch: Sequence[Result]) -> None:
-        """What was taken is recorded: others may record more of its instances."""
-        self._busy.difference_update(result.work.step.instance_id for result in batch)
-        self._changed.set()
-
-    def _pick(self) -> list[Result]:
-        batch: list[Result] = []
-        passed: list[Result] = []
-        while self._waiting and len(batch) < self._limit:
-            result = self._waiting.popleft()
-            (passed if result.work.step.instance_id in self._busy else batch).append(result)
-        self._waiting.extendleft(reversed(passed))
-        return batch
+    def _settle(self, entry: Entry, changes: Changes | None = None) -> None:
+        if not entry.is_settled:
+            entry.settle()
+            self._tell_engine(entry, changes)

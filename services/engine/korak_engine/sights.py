@@ -34,6 +34,10 @@ class Sights:
             if known is None or known.instance.lock_version <= instance.lock_version:
                 self._newest[instance.id] = snapshot
 
-    def get(self, snapshot: Snapshot) -> Snapshot:
-        """The newest of the instance, or the given one where none is known."""
-        return self._newest.get(snapshot.instance.id, snapshot)
+    def find(self, instance_id: int) -> Snapshot | None:
+        """The newest of the instance, or None where nothing of it runs here."""
+        return self._newest.get(instance_id)
+
+    def count(self, instance_id: int) -> int:
+        """How many attempts of the instance are held here."""
+        return self._held.get(instance_id, 0)

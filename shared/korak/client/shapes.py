@@ -241,22 +241,6 @@ class Artifact(TypedDict):
     content: Any
 
 
-class Run(TypedDict):
-    """An exported instance: the rows of all that is known of it. What reads it is `import_`."""
-
-    format: str
-    exported_at: str
-    definition: dict[str, Any]
-    instance: dict[str, Any]
-    steps: Sequence[dict[str, Any]]
-    scopes: Sequence[dict[str, Any]]
-    waits: Sequence[dict[str, Any]]
-    signals: Sequence[dict[str, Any]]
-    events: Sequence[dict[str, Any]]
-    failures: Sequence[dict[str, Any]]
-    artifacts: Sequence[dict[str, Any]]
-
-
 class Hold(TypedDict):
     """What is held, whose (None: the application's), why and until when; `released_at` once it is over."""
 

@@ -53,6 +53,16 @@ class Caller:
         with refusing():
             return self.korak.call("PUT", path, body=body)
 
+    def download(self, path: str) -> Iterator[bytes]:
+        """The pieces of a long answer."""
+        with refusing():
+            yield from self.korak.download(path)
+
+    def upload(self, path: str, lines: bytes) -> Any:
+        """The body of the answer to a POST of lines."""
+        with refusing():
+            return self.korak.upload(path, lines)
+
     def follow(self, path: str, after: int) -> Iterator[tuple[str, Any]]:
         """The name and data of each event of a stream behind a number, until its `end`."""
         with refusing():

@@ -1,16 +1,15 @@
-"""korak export, import: a whole instance as a document, and back."""
+"""korak export, import: a whole instance as lines of JSON, and back."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from korak.commands.calling import open_caller
 from korak.commands.instances import PANEL, Instance, Owner, present
-from korak.commands.reading import read_json
 from korak.commands.screen import get_screen
 
 
@@ -28,17 +27,22 @@ def export(
     ] = None,
     owner: Owner = None,
 ) -> None:
-    """Write everything that is known of an instance as one document."""
+    """Write everything that is known of an instance, one JSON object a line."""
     screen = get_screen(ctx)
-    document = open_caller(owner).get(f"/v1/instances/{instance}/export")
+    pieces = open_caller(owner).download(f"/v1/instances/{instance}/export")
     if output is None:
-        screen.write_raw(orjson.dumps(document) + b"\n")
+        for piece in pieces:
+            screen.write_raw(piece)
         return
+    first, size = next(pieces, b""), 0
     try:
-        output.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+        with output.open("wb") as file:
+            size += file.write(first)
+            for piece in pieces:
+                size += file.write(piece)
     except OSError as error:
         raise typer.BadParameter(f"{output} can't be written: {error.strerror}", param_hint="--output") from None
-    screen.tell(f"{len(document['steps'])} attempts and {len(document['events'])} events are in {output}")
+    screen.tell(f"{size:,} bytes are in {output}")
 
 
 def bring(
@@ -46,7 +50,10 @@ def bring(
     file: Annotated[str, typer.Argument(help="What korak export wrote; - for the standard input.", metavar="FILE")],
     owner: Owner = None,
 ) -> None:
-    """Bring in an exported instance as a new one."""
+    """Bring in an exported instance. It keeps its id where no instance there has it."""
+    try:
+        lines = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{file} can't be read: {error.strerror}", param_hint="FILE") from None
     caller = open_caller(owner)
-    document = read_json(f"@{file}", option="FILE")
-    present(caller, caller.post("/v1/instances/import", document), get_screen(ctx))
+    present(caller, caller.upload("/v1/instances/import", lines), get_screen(ctx))

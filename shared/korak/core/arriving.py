@@ -1,107 +1,112 @@
-"""An exported document as rows of a new run: every reference that it holds becomes an id of that run's own."""
+"""The lines of an exported run as rows of a new one: every name that they hold becomes an id of that run's own."""
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from korak.core import exporting
-from korak.core.exporting import Contents
+from korak.core.exporting import FORMAT, Kind
+from korak.core.naming import Ids, find_name, find_number, read_name, read_text
 from korak.core.opening import Owner, Version
 from korak.core.portable import Place, read_row, read_time, refuse
-from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import Artifact, Chunk, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Policy
 from korak.core.waiting import get_digest
-from korak.model import (
-    Json,
-    JsonObject,
-    StepStatus,
-    WaitKind,
-    WaitStatus,
-)
+from korak.model import Json, JsonObject, StepRole, StepStatus, WaitKind, WaitStatus
 
 LABEL = "imported_from:"
-"""With the id that the run had where it was exported, a label of every import."""
+"""With the id that the run had where it was exported, a label of an import that got another one."""
 
 OPEN = (WaitStatus.PENDING, WaitStatus.SUSPENDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Where a document comes in: the version that it runs, whose it is, who brought it, and ULIDs that are free."""
+    """Where a document comes in: the version that it runs, whose it is, who brought it, and what the run is there.
+
+    Where it `keeps` the names that it has, `ulid` is its own and `ulids`, which are free ones, aren't needed. `take`
+    gives the next row id of a table.
+    """
 
     version: Version
     owner: Owner
     actor: JsonObject | None
+    instance_id: int
+    ulid: str
     ulids: Iterator[str]
+    keeps: bool
+    take: Callable[[str], int]
     policy: Policy
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line: which version runs, and the run itself."""
+
+    exported_at: datetime
+    source: str
+    key: str
+    checksum: str
+    instance: JsonObject
+    parent: str | None
+    parent_step: str | None
+
+
+def read_head(line: Json) -> Head:
+    """What the first line says. Raises Invalid("invalid_export"), as everything here does, with the place."""
+    place: Place = (0, exporting.HEAD)
+    head = line.get(exporting.HEAD) if isinstance(line, dict) and len(line) == 1 else None
+    if not isinstance(head, dict):
+        raise refuse((0,), "it doesn't begin as an exported run does")
+    if head.get("format") != FORMAT:
+        raise refuse((*place, "format"), f"it isn't {FORMAT}")
+    instance, definition = head.get("instance"), head.get("definition")
+    if not isinstance(instance, dict):
+        raise refuse((*place, "instance"), "it is no object")
+    if not isinstance(definition, dict):
+        raise refuse((*place, "definition"), "it is no object")
+    return Head(
+        read_time(head.get("exported_at"), (*place, "exported_at")),
+        read_name(instance, "id", (*place, "instance")),
+        read_text(definition, "key", (*place, "definition")),
+        read_text(definition, "checksum", (*place, "definition")),
+        instance,
+        find_name(instance, "parent", (*place, "instance")),
+        find_name(instance, "parent_step", (*place, "instance")),
+    )
+
+
 class Reader:
-    """Reads the rows, with ids of the draft's own in place of the document's references."""
+    """Reads lines behind the first one. What they name before it came must have come by the end."""
 
-    def __init__(self, document: JsonObject, arrival: Arrival) -> None:
-        self._document, self._arrival = document, arrival
-        self._shift: timedelta = arrival.now - read_time(document.get("exported_at"), ("exported_at",))
-        self._ulid = next(arrival.ulids)
+    def __init__(self, head: Head, arrival: Arrival) -> None:
+        self._head, self._arrival = head, arrival
+        self._shift: timedelta = arrival.now - head.exported_at
         self._names: dict[str, str] = {}
-        self._steps: dict[str, StepRun] = {}
-        self.source: Json = None
+        self._steps: Ids[str] = Ids(lambda: arrival.take("workflow_step_runs"), "step")
+        self._scopes: Ids[int] = Ids(lambda: arrival.take("workflow_scopes"), "scope")
+        self._waits: Ids[int] = Ids(lambda: arrival.take("workflow_waits"), "wait")
+        self._containers: dict[int, int] = {}
+        self._count: dict[str, int] = {}
 
-    def read(self) -> Contents:
-        """Everything in the document."""
-        found = Contents(self._read_instance())
-        heads = self._list("scopes")
-        for number, (raw, place) in enumerate(self._list("steps")):
-            found.steps.append(self._read_step(raw, place, number, len(heads)))
-        found.scopes = [self._read_scope(raw, place, number, len(heads)) for number, (raw, place) in enumerate(heads)]
-        for step in found.steps:
-            if step.scope_id is not None:
-                step.parent_step_run_id = found.scopes[-step.scope_id - 1].step_run_id
-        found.waits = [self._read_wait(raw, place, number) for number, (raw, place) in enumerate(self._list("waits"))]
-        for raw, place in self._list("signals"):
-            columns = self._read(Delivery, raw, exporting.SIGNAL, place)
-            wait = self._find_number(raw, "wait", place, len(found.waits))
-            made = Delivery(
-                0, 0, self._arrival.owner.scope, step_run_id=self._find(raw, place), wait_id=wait, **columns
-            )
-            found.signals.append(made)
-        for raw, place in self._list("events"):
-            columns = self._read(Event, raw, exporting.EVENT, place)
-            columns["data"] = self._rename(columns["data"])
-            found.events.append(Event(0, step_run_id=self._find(raw, place), **columns))
-        for raw, place in self._list("failures"):
-            columns = self._read(Failure, raw, exporting.FAILURE, place)
-            found.failures.append(Failure(0, step_run_id=self._find(raw, place), **columns))
-        found.artifacts = [self._read_artifact(raw, place) for raw, place in self._list("artifacts")]
-        return found
-
-    def _read_artifact(self, raw: JsonObject, place: Place) -> Artifact:
-        columns = self._read(Artifact, raw, exporting.ARTIFACT, place)
-        execution = None if raw.get("execution") is None else self._give(self._name(raw, "execution", place))
-        try:
-            content = b64decode(str(raw.get("content")), validate=True)
-        except ValueError:
-            raise refuse((*place, "content"), "it isn't base64") from None
-        return Artifact(0, content=content, execution_id=execution, **columns)
-
-    def _read_instance(self) -> Instance:
-        raw, arrival = self._document.get("instance"), self._arrival
-        columns = read_row(Instance, raw, exporting.INSTANCE, ("instance",))
-        self.source = raw.get("id") if isinstance(raw, dict) else None
-        if not isinstance(self.source, str) or len(self.source) != len(self._ulid):
-            raise refuse(("instance", "id"), "it is no id of an instance")
-        columns |= {"created_at": arrival.now, "updated_at": arrival.now}
+    def read_instance(self) -> Instance:
+        """The run."""
+        arrival, place = self._arrival, (0, exporting.HEAD, "instance")
+        columns = read_row(Instance, self._head.instance, exporting.INSTANCE, place)
+        columns["updated_at"] = arrival.now
         if columns["deadline_at"] is not None:
             columns["deadline_at"] += self._shift
-        columns["labels"] = list(dict.fromkeys([*columns["labels"], f"{LABEL}{self.source}"]))
+        if not arrival.keeps:
+            columns["business_id"], columns["run_number"] = None, 1
+            columns["labels"] = list(dict.fromkeys([*columns["labels"], f"{LABEL}{self._head.source}"]))
         return Instance(
-            0,
-            self._ulid,
+            arrival.instance_id,
+            arrival.ulid,
             arrival.version.definition_id,
             arrival.version.version_id,
             arrival.owner.type,
@@ -111,87 +116,158 @@ class Reader:
             **columns,
         )
 
-    def _read_step(self, raw: JsonObject, place: Place, number: int, scopes: int) -> StepRun:
-        columns = self._read(StepRun, raw, exporting.STEP, place)
-        name, execution = (self._name(raw, member, place) for member in ("id", "execution"))
-        if name in self._steps:
-            raise refuse((*place, "id"), "it is used twice")
-        step = self._steps[name] = StepRun(
-            id=-number - 1,
-            instance_id=0,
+    def read(self, kind: Kind, raw: Json, number: int) -> tuple[Any, Place]:
+        """The row of a line, and its place."""
+        place: Place = (number, kind.name)
+        columns = read_row(kind.row, raw, kind.columns, place)
+        if "status" in columns and columns["status"] is None:
+            raise refuse((*place, "status"), "it is missing")
+        given: JsonObject = raw if isinstance(raw, dict) else {}
+        return READERS[kind](self, given, columns, place), place
+
+    def check(self) -> None:
+        """Whether all that lines have named has come."""
+        for ids in (self._steps, self._scopes, self._waits):
+            ids.check()
+
+    def get_container(self, scope_id: int | None) -> int | None:
+        """The attempt of the container that a body belongs to."""
+        return None if scope_id is None else self._containers.get(scope_id)
+
+    def read_step(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> StepRun:
+        """An attempt. What it was claimed under is left behind."""
+        name, execution = read_name(raw, "id", place), read_name(raw, "execution", place)
+        retry_of, scope_id = find_name(raw, "retry_of", place), self._find_scope(raw, "scope", place)
+        key = f"wf:{self._arrival.ulid}:{columns['node_id']}:{columns['visit']}"
+        if columns["role"] is StepRole.COMPENSATE:
+            key += f":{StepRole.COMPENSATE}"
+        if columns["resume_signal"] is not None:
+            columns["resume_signal"] = self._read_signal(columns["resume_signal"], (*place, "resume_signal"))
+        step = StepRun(
+            id=self._steps.define(name, (*place, "id")),
+            instance_id=self._arrival.instance_id,
             owner_scope=self._arrival.owner.scope,
-            idempotency_key=f"wf:{self._ulid}:{columns['node_id']}:{columns['visit']}",
-            ulid=self._give(name),
-            execution_id=self._give(execution),
-            retry_of=None if raw.get("retry_of") is None else self._give(self._name(raw, "retry_of", place)),
-            scope_id=self._find_number(raw, "scope", place, scopes),
+            idempotency_key=key,
+            ulid=self._rename(name),
+            execution_id=self._rename(execution),
+            retry_of=None if retry_of is None else self._rename(retry_of),
+            scope_id=scope_id,
+            parent_step_run_id=self.get_container(scope_id),
             **columns,
         )
         if step.scheduled_for is not None and step.status is StepStatus.QUEUED:
             step.scheduled_for += self._shift
         return step
 
-    def _read_scope(self, raw: JsonObject, place: Place, number: int, scopes: int) -> Scope:
-        columns = self._read(Scope, raw, exporting.SCOPE, place)
-        parent = self._find_number(raw, "parent", place, scopes)
-        return Scope(-number - 1, 0, self._find_known(raw, place), parent_scope_id=parent, **columns)
+    def read_scope(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Scope:
+        """A body; scopes are named by their place among the scopes."""
+        step_id = self._read_step_id(raw, place)
+        halted = find_name(raw, "halted", place)
+        scope = Scope(
+            self._scopes.define(self._get_number("scope"), place),
+            self._arrival.instance_id,
+            step_id,
+            parent_scope_id=self._find_scope(raw, "parent", place),
+            halted_step_run_id=None if halted is None else self._steps.mention(halted, (*place, "halted")),
+            **columns,
+        )
+        self._containers[scope.id] = step_id
+        return scope
 
-    def _read_wait(self, raw: JsonObject, place: Place, number: int) -> Wait:
-        columns = self._read(Wait, raw, exporting.WAIT, place)
-        owner = self._arrival.owner.scope
-        wait = Wait(-number - 1, 0, self._find_known(raw, place), owner, **columns)
+    def read_wait(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Wait:
+        """What a step waits for, with the time that remained."""
+        owner, number = self._arrival.owner.scope, self._get_number("wait")
+        step_id, wait_id = self._read_step_id(raw, place), self._waits.define(number, place)
+        wait = Wait(wait_id, self._arrival.instance_id, step_id, owner, **columns)
         if wait.status in OPEN and wait.due_at is not None and not wait.is_date:
             wait.due_at += self._shift
         if wait.match is not None and wait.event_key is not None and wait.kind is WaitKind.EVENT:
             wait.match_digest = get_digest(owner, wait.event_key, wait.match)
         return wait
 
-    def _list(self, member: str) -> list[tuple[JsonObject, Place]]:
-        rows = self._document.get(member)
-        if not isinstance(rows, list):
-            raise refuse((member,), "it is no list")
-        for number, row in enumerate(rows):
-            if not isinstance(row, dict):
-                raise refuse((member, number), "it is no object")
-        return [(row, (member, number)) for number, row in enumerate(rows) if isinstance(row, dict)]
+    def read_signal(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Delivery:
+        """What was addressed to the run."""
+        number = find_number(raw, "wait", place)
+        return Delivery(
+            0,
+            self._arrival.instance_id,
+            self._arrival.owner.scope,
+            step_run_id=self._find_step_id(raw, place),
+            wait_id=None if number is None else self._waits.mention(number, (*place, "wait")),
+            **columns,
+        )
 
-    def _read(self, row: type[Any], raw: JsonObject, names: tuple[str, ...], place: Place) -> dict[str, Any]:
-        columns = read_row(row, raw, names, place)
-        if "status" in columns and columns["status"] is None:
-            raise refuse((*place, "status"), "it is missing")
-        return columns
+    def read_event(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Event:
+        """A line of history. Where it names a place to go back to, it is the new run's."""
+        data = columns["data"]
+        to = None if data is None else data.get("to")
+        if isinstance(to, dict) and isinstance(to.get("step"), str):
+            columns["data"] = {**data, "to": {**to, "step": self._names.get(str(to["step"]), to["step"])}}
+        return Event(self._arrival.instance_id, step_run_id=self._find_step_id(raw, place), **columns)
 
-    def _name(self, raw: JsonObject, member: str, place: Place) -> str:
-        name = raw.get(member)
-        if not isinstance(name, str) or not name:
-            raise refuse((*place, member), "it is no id of a step")
-        return name
+    def read_failure(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Failure:
+        """A failure."""
+        return Failure(self._arrival.instance_id, step_run_id=self._find_step_id(raw, place), **columns)
 
-    def _give(self, name: str) -> str:
+    def read_compensation(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Compensation:
+        """What undoes a visit."""
+        scope_id = self._find_scope(raw, "scope", place)
+        return Compensation(
+            self._arrival.instance_id, step_run_id=self._read_step_id(raw, place), scope_id=scope_id, **columns
+        )
+
+    def read_artifact(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Artifact:
+        """What the run keeps under a name."""
+        execution = find_name(raw, "execution", place)
+        if len({each is None for each in (execution, columns["node_id"], columns["visit"])}) > 1:
+            raise refuse((*place, "execution"), "node_id, visit and execution go together")
+        try:
+            content = b64decode(str(raw.get("content")), validate=True)
+        except ValueError:
+            raise refuse((*place, "content"), "it isn't base64") from None
+        columns["updated_at"] = columns["updated_at"] or columns["created_at"]
+        left_by = None if execution is None else self._rename(execution)
+        return Artifact(self._arrival.instance_id, content=content, execution_id=left_by, **columns)
+
+    def read_chunk(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Chunk:
+        """A part of a stream."""
+        execution = self._rename(read_name(raw, "execution", place))
+        return Chunk(self._arrival.instance_id, execution, **columns)
+
+    def _read_signal(self, raw: JsonObject, place: Place) -> JsonObject:
+        number = find_number(raw, "wait", place)
+        return {**raw, "wait": None if number is None else self._waits.mention(number, (*place, "wait"))}
+
+    def _rename(self, name: str) -> str:
+        if self._arrival.keeps:
+            return name
         if name not in self._names:
             self._names[name] = next(self._arrival.ulids)
         return self._names[name]
 
-    def _find(self, raw: JsonObject, place: Place) -> int | None:
-        return None if raw.get("step") is None else self._find_known(raw, place)
+    def _get_number(self, kind: str) -> int:
+        self._count[kind] = self._count.get(kind, -1) + 1
+        return self._count[kind]
 
-    def _find_known(self, raw: JsonObject, place: Place) -> int:
-        step = self._steps.get(self._name(raw, "step", place))
-        if step is None:
-            raise refuse((*place, "step"), "there is no such step")
-        return step.id
+    def _read_step_id(self, raw: JsonObject, place: Place) -> int:
+        return self._steps.mention(read_name(raw, "step", place), (*place, "step"))
 
-    def _find_number(self, raw: JsonObject, member: str, place: Place, count: int) -> int | None:
-        number = raw.get(member)
-        if number is None:
-            return None
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < count:
-            raise refuse((*place, member), f"there is no such {member}")
-        return -number - 1
+    def _find_step_id(self, raw: JsonObject, place: Place) -> int | None:
+        return None if raw.get("step") is None else self._read_step_id(raw, place)
 
-    def _rename(self, data: JsonObject | None) -> JsonObject | None:
-        """Where history names a place to go back to, it is the new run's."""
-        to = None if data is None else data.get("to")
-        if data is None or not isinstance(to, dict) or not isinstance(to.get("step"), str):
-            return data
-        return {**data, "to": {**to, "step": self._names.get(str(to["step"]), to["step"])}}
+    def _find_scope(self, raw: JsonObject, member: str, place: Place) -> int | None:
+        number = find_number(raw, member, place)
+        return None if number is None else self._scopes.mention(number, (*place, member))
+
+
+READERS: Final[Mapping[Kind, Callable[[Reader, JsonObject, dict[str, Any], Place], Any]]] = {
+    exporting.WAITS: Reader.read_wait,
+    exporting.SCOPES: Reader.read_scope,
+    exporting.STEPS: Reader.read_step,
+    exporting.SIGNALS: Reader.read_signal,
+    exporting.EVENTS: Reader.read_event,
+    exporting.FAILURES: Reader.read_failure,
+    exporting.COMPENSATIONS: Reader.read_compensation,
+    exporting.ARTIFACTS: Reader.read_artifact,
+    exporting.CHUNKS: Reader.read_chunk,
+}

@@ -60,10 +60,11 @@ def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
     if (counters.verdict or counters.judge()) == DONE:
         _conclude(draft, step, counters)
         return False
-    if step.id not in grown and counters.wants_page and _make_page(draft, step, counters):
+    pending = draft.scopes.list_pending(step)
+    sees_all = len(pending) >= counters.pending
+    if step.id not in grown and counters.wants_page and sees_all and _make_page(draft, step, counters):
         grown.add(step.id)
         return True
-    pending = draft.scopes.list_pending(step)
     if pending and counters.running < counters.concurrency:
         _start(draft, step, counters, draft.scopes.rows[pending.popleft()])
         return True

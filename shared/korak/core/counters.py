@@ -51,9 +51,14 @@ class Counters:
         return self.started - self.settled
 
     @property
+    def pending(self) -> int:
+        """How many bodies have a row and had no token yet."""
+        return self.created - self.started
+
+    @property
     def wants_page(self) -> bool:
         """Whether it is time to make the next page of bodies."""
-        return self.created < self.total and self.created - self.started < RESERVE
+        return self.created < self.total and self.pending < RESERVE
 
     @property
     def has_debt(self) -> bool:
@@ -63,12 +68,11 @@ class Counters:
 
     def has_few(self, in_view: int) -> bool:
         """Whether so many bodies in view are too few, as there are more to be started."""
-        return 2 * in_view <= self.concurrency and self.started + in_view < self.created
+        return 2 * in_view <= self.concurrency and in_view < self.pending
 
-    @property
-    def room(self) -> int:
-        """How many bodies that are to be started are in view where nothing asks for more."""
-        return min(PAGE, 2 * self.concurrency)
+    def get_room(self, *, is_asked_for: bool) -> int:
+        """How many bodies that are to be started are in view: all of them where the container asked for it."""
+        return PAGE + RESERVE if is_asked_for else min(PAGE, 2 * self.concurrency)
 
     def judge(self) -> str | None:
         """DONE where enough have succeeded, FAILED where too few still can, else None."""

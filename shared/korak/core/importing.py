@@ -2,49 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from typing import Any
 
-from korak.core import commanding
-from korak.core.arriving import OPEN, Arrival, Reader
-from korak.core.changes import Changes, Leavings
+from korak.core import commanding, telling
+from korak.core.arriving import Arrival, Head, Reader
 from korak.core.counters import Counters
 from korak.core.draft import Draft
-from korak.core.exporting import FORMAT, Contents
+from korak.core.exporting import END, HEAD, KINDS, STEPS, Kind
 from korak.core.portable import refuse
-from korak.core.rows import Event, StepRun, copy
+from korak.core.rows import Event, Instance, StepRun, Wait
 from korak.core.snapshot import Snapshot
-from korak.core.vetting import check, is_live
+from korak.core.vetting import Vetting, check_instance, is_live
 from korak.core.waiting import AWAITED
-from korak.model import (
-    EventType,
-    Json,
-    JsonObject,
-    ParkedFor,
-    Probe,
-    StepRole,
-    StepStatus,
-    WaitKind,
-)
+from korak.model import EventType, Json, JsonObject, ParkedFor, Probe, SignalKind, StepRole, StepStatus, WaitKind
+
+ORDER: dict[str, int] = {kind.name: place for place, kind in enumerate(KINDS)}
 
 
-def import_run(document: JsonObject, arrival: Arrival) -> Changes:
-    """The new instance, to be written like a start. Raises Invalid("invalid_export"), with its pointer."""
-    if document.get("format") != FORMAT:
-        raise refuse(("format",), f"it isn't {FORMAT}")
-    reader = Reader(document, arrival)
-    contents = reader.read()
-    check(contents, arrival)
-    ready = [step for step in contents.steps if _revive(contents, step, arrival.now)]
-    return _write(contents, ready, arrival, str(reader.source))
+class Import:
+    """A document that comes in line by line. Raises Invalid("invalid_export") with the place of what is wrong.
+
+    The first element of a place is the number of its line, from 0 on.
+    """
+
+    def __init__(self, head: Head, arrival: Arrival) -> None:
+        self._head, self._arrival = head, arrival
+        self._reader = Reader(head, arrival)
+        self._instance: Instance = self._reader.read_instance()
+        check_instance(self._instance, arrival)
+        self._vetting = Vetting(self._instance, arrival)
+        self._lines = 0
+        self._kind = 0
+        self._is_whole = False
+
+    def take(self, line: Json) -> tuple[Kind, Any] | None:
+        """The next line's row, to be written; None for the last line."""
+        number = self._lines + 1 + self._is_whole
+        if not isinstance(line, dict) or len(line) != 1:
+            raise refuse((number,), "it is no object with one member")
+        [(name, raw)] = line.items()
+        if self._is_whole:
+            raise refuse((number,), "it stands behind the last line")
+        if name == END:
+            self._end(raw, number)
+            return None
+        place = ORDER.get(name, -1)
+        if place < self._kind:
+            raise refuse((number,), f"a line of this kind can't stand here: {', '.join((HEAD, *ORDER, END))}")
+        self._kind, self._lines = place, number
+        kind = KINDS[place]
+        row, at = self._reader.read(kind, raw, number)
+        self._vetting.look(kind, row, at)
+        if kind is STEPS:
+            _revive(self._instance, row, self._vetting.waits.get(row.id, []), self._arrival)
+        return kind, row
+
+    def finish(self) -> tuple[Instance, Event]:
+        """The run as it goes on, and the line of its history that tells where it came from."""
+        if not self._is_whole:
+            raise refuse((self._lines + 1,), "the document is cut off")
+        self._reader.check()
+        self._vetting.finish()
+        instance, arrival = self._instance, self._arrival
+        _part(instance)
+        live, waits = self._vetting.live, [wait for waits in self._vetting.waits.values() for wait in waits]
+        after = Snapshot(instance, arrival.version.plan, arrival.policy, live, {wait.id: wait for wait in waits})
+        draft = Draft(after, arrival.now)
+        commanding.settle_status(draft)
+        told: JsonObject = {"source": self._head.source, "status": instance.status, "actor": arrival.actor}
+        instance.status = draft.instance.status
+        seq = self._vetting.events + 1
+        instance.next_seq, instance.lock_version = seq + 1, 1
+        return instance, Event(instance.id, seq, EventType.INSTANCE_IMPORTED, arrival.now, data=told)
+
+    def _end(self, raw: Json, number: int) -> None:
+        lines = raw.get("lines") if isinstance(raw, dict) else None
+        if lines != self._lines:
+            raise refuse((number, END, "lines"), f"{self._lines} lines have come")
+        self._is_whole = True
 
 
-def _revive(contents: Contents, step: StepRun, now: datetime) -> bool:
-    """Let a live step go on: what ran is queued anew, what waits looks at what lies there. Whether it is ready."""
+def _part(instance: Instance) -> None:
+    """What is between it and other runs stays where it was: their row ids, their promises, the room that it held."""
+    walk: JsonObject = dict(instance.walk or {})
+    cleaning, flow = walk.pop(telling.CLEANING, None), walk.get("flow")
+    if isinstance(cleaning, dict) and cleaning.get("children"):
+        raise refuse((0, HEAD, "instance", "walk"), "it waits until runs that it has started have cleaned up")
+    if isinstance(flow, dict):
+        walk["flow"] = {**flow, "is_in": False}
+    instance.walk = walk if instance.walk is not None else None
+
+
+def _revive(instance: Instance, step: StepRun, waits: list[Wait], arrival: Arrival) -> None:
+    """Let a live step go on: what ran is queued anew, what waits looks at what lies there."""
+    is_childs = (step.resume_signal or {}).get("kind") == SignalKind.CHILD
     if not is_live(step):
         step.probe = None
-        return False
-    waits = [wait for wait in contents.waits if wait.step_run_id == step.id and wait.status in OPEN]
+        if is_childs and step.status is not StepStatus.COMPLETED:
+            step.resume_signal = None  # a retry can't bid that run go on from here: it starts another one
+        return
     if step.status is StepStatus.RUNNING:
         step.status = StepStatus.QUEUED
         step.release_claim()
@@ -57,45 +113,7 @@ def _revive(contents: Contents, step: StepRun, now: datetime) -> bool:
         if any(wait.kind in AWAITED for wait in waits):
             step.probe = step.probe or Probe.LOOK
         is_ready = step.probe is not None
-    if contents.instance.paused_at is not None and step.role is StepRole.STEP:
+    if instance.paused_at is not None and step.role is StepRole.STEP:
         step.parked_for = ParkedFor.PAUSE if step.status is StepStatus.QUEUED else None
-        return False
-    step.ready_at = now if is_ready else None
-    return is_ready
-
-
-def _write(contents: Contents, ready: list[StepRun], arrival: Arrival, source: str) -> Changes:
-    instance, plan = contents.instance, arrival.version.plan
-    before = Snapshot(copy(instance), plan, arrival.policy)
-    before.instance.status = None
-    live = {step.id: step for step in contents.steps if is_live(step)}
-    waits = {wait.id: wait for wait in contents.waits if wait.status in OPEN}
-    after = Snapshot(instance, plan, arrival.policy, live, waits, {scope.id: scope for scope in contents.scopes})
-    told: JsonObject = {"source": source, "status": instance.status, "actor": arrival.actor}
-    draft = Draft(after, arrival.now)
-    commanding.settle_status(draft)
-    instance.status = draft.instance.status
-    imported = Event(0, len(contents.events) + 1, EventType.INSTANCE_IMPORTED, arrival.now, data=told)
-    instance.next_seq, instance.lock_version = imported.seq + 1, 1
-    return Changes(
-        instance=instance,
-        before=before,
-        after=after,
-        is_new=True,
-        new_steps=contents.steps,
-        new_waits=contents.waits,
-        new_scopes=contents.scopes,
-        new_deliveries=contents.signals,
-        events=[*contents.events, imported],
-        failures=contents.failures,
-        leavings=Leavings(contents.artifacts) if contents.artifacts else None,
-        ready=ready,
-        undone=[step.id for step in contents.steps if step.undone_at is not None],
-    )
-
-
-def count_names(document: Mapping[str, Json]) -> int:
-    """How many ULIDs an import may need: of the run, of each attempt, its visit and the one before it, of artifacts."""
-    steps, artifacts = document.get("steps"), document.get("artifacts")
-    count = 3 * len(steps) if isinstance(steps, list) else 0
-    return 1 + count + (len(artifacts) if isinstance(artifacts, list) else 0)
+        return
+    step.ready_at = arrival.now if is_ready else None

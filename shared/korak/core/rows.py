@@ -253,11 +253,26 @@ class Artifact:
     node_id: str | None = None
     visit: int | None = None
     execution_id: str | None = None
+    updated_at: datetime | None = None
 
     @property
     def size(self) -> int:
         """The content's bytes."""
         return len(self.content)
+
+
+@dataclass(eq=False)
+class Chunk:
+    """A part of what a visit has streamed that isn't recorded yet."""
+
+    instance_id: int
+    execution_id: str
+    index: int
+    node_id: str
+    visit: int
+    attempt: int
+    content: str
+    created_at: datetime
 
 
 @dataclass(eq=False)

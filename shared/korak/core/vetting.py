@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from korak.core import exporting
 from korak.core.arriving import OPEN, Arrival
 from korak.core.counters import DONE, REDUCING, Counters
-from korak.core.exporting import Contents
+from korak.core.exporting import Kind
 from korak.core.portable import Place, refuse
-from korak.core.rows import Scope, StepRun
+from korak.core.rows import Compensation, Event, Instance, Scope, StepRun, Wait
 from korak.graphs.document import REDUCED
 from korak.graphs.hygiene import size
-from korak.model import (
-    InstanceStatus,
-    Priority,
-    ScopeStatus,
-    StepRole,
-    WaitKind,
-)
+from korak.model import CompensationStatus, InstanceStatus, Priority, ScopeStatus, StepRole, WaitKind
 
 ABSENT: Final[Mapping[WaitKind, str]] = {
     WaitKind.CHILD: "it waits for a run that it has started, which isn't in the document",
@@ -45,87 +40,149 @@ MODES = ("all", "first_success", "quorum")
 VERDICTS = (None, DONE, REDUCING)
 
 
-def check(contents: Contents, arrival: Arrival) -> None:
-    """What rows say together. What the database alone knows it refuses itself."""
-    instance = contents.instance
+def check_instance(instance: Instance, arrival: Arrival) -> None:
+    """What the run says of itself."""
+    place: Place = (0, exporting.HEAD, "instance")
     if instance.status is None or (instance.ended_at is not None) != instance.status.is_ended:
-        raise refuse(("instance", "status"), "it doesn't fit ended_at")
+        raise refuse((*place, "status"), "it doesn't fit ended_at")
     if (instance.closed_reason is not None) != instance.is_ended:
-        raise refuse(("instance", "closed_reason"), "it doesn't fit the status")
+        raise refuse((*place, "closed_reason"), "it doesn't fit the status")
     if instance.status is InstanceStatus.FAILED and instance.failure_code is None:
-        raise refuse(("instance", "failure_code"), "it is missing")
+        raise refuse((*place, "failure_code"), "it is missing")
     if instance.priority not in set(Priority):
-        raise refuse(("instance", "priority"), f"it is none of {', '.join(str(each.value) for each in Priority)}")
+        raise refuse((*place, "priority"), f"it is none of {', '.join(str(each.value) for each in Priority)}")
     limit = arrival.policy.get_limit("max_state_bytes", arrival.version.plan.settings.limits)
     if size(instance.state) > limit:
-        raise refuse(("instance", "state"), f"it is over {limit} bytes")
-    for number, event in enumerate(contents.events):
-        if event.seq != number + 1:
-            raise refuse(("events", number, "seq"), f"{number + 1} is expected")
-    _check_steps(contents, arrival)
-    _check_tokens(contents)
-    _check_waits(contents)
+        raise refuse((*place, "state"), f"it is over {limit} bytes")
 
 
-def _check_steps(contents: Contents, arrival: Arrival) -> None:
-    seen: set[tuple[Any, ...]] = set()
-    for number, step in enumerate(contents.steps):
-        place: Place = ("steps", number)
+class Vetting:
+    """Looks at rows as they come, and at the end at what they say together. What the database knows it refuses itself.
+
+    Keeps what is open, and of all else no more than it needs: `waits` are the open ones by step, `live` the live
+    attempts with their places.
+    """
+
+    def __init__(self, instance: Instance, arrival: Arrival) -> None:
+        self._instance, self._plan = instance, arrival.version.plan
+        self.waits: dict[int, list[Wait]] = {}
+        self.live: dict[int, StepRun] = {}
+        self.events: int = 0
+        self._awaited: set[tuple[int, WaitKind, str | None]] = set()
+        self._attempts: set[tuple[Any, ...]] = set()
+        self._created: Counter[int] = Counter()
+        self._running: dict[int, list[Scope]] = {}
+        self._halted: dict[int, tuple[int, Place]] = {}
+        self._waiting: dict[int, Place] = {}
+        self._undoing: dict[int, Place] = {}
+
+    def look(self, kind: Kind, row: Any, place: Place) -> None:
+        """Look at one row. Raises Invalid("invalid_export"), as everything here does."""
+        check = CHECKS.get(kind)
+        if check is not None:
+            check(self, row, place)
+
+    def look_at_wait(self, wait: Wait, place: Place) -> None:
+        """A step waits once for one thing, and for what can come here."""
+        if wait.status not in OPEN:
+            return
+        if wait.kind in ABSENT:
+            raise refuse((*place, "kind"), ABSENT[wait.kind])
+        name = wait.step_run_id, wait.kind, wait.event_key
+        if name in self._awaited:
+            raise refuse(place, "its step waits for the same already")
+        self._awaited.add(name)
+        self._waiting[wait.step_run_id] = place
+        self.waits.setdefault(wait.step_run_id, []).append(wait)
+
+    def look_at_scope(self, scope: Scope, place: Place) -> None:
+        """Bodies are counted by their containers."""
+        self._created[scope.step_run_id] += 1
+        if scope.status is ScopeStatus.RUNNING:
+            self._running.setdefault(scope.step_run_id, []).append(scope)
+        if scope.halted_step_run_id is not None:
+            self._halted[scope.halted_step_run_id] = scope.id, (*place, "halted")
+
+    def look_at_step(self, step: StepRun, place: Place) -> None:
+        """An attempt is there once, at a node that the version has, and is over if its status says so."""
         key = (step.node_id, step.visit, step.attempt, step.role, step.call)
-        if key in seen:
+        if key in self._attempts:
             raise refuse(place, "the same attempt is there already")
-        seen.add(key)
-        if step.node_id not in arrival.version.plan.nodes:
+        self._attempts.add(key)
+        if self._plan.find(step.node_id, step.role) is None:
             raise refuse((*place, "node_id"), "the version has no such node")
         if (step.finished_at is not None) == is_live(step):
             raise refuse((*place, "finished_at"), "it doesn't fit the status")
         if step.counters is not None:
-            _check_counters(step, contents.scopes, (*place, "counters"))
+            self._check_counters(step, (*place, "counters"))
+        if step.id in self._halted:
+            self._check_halted(step, *self._halted.pop(step.id))
+        at = self._waiting.pop(step.id, None)
+        if is_live(step):
+            self.live[step.id] = step
+        elif at is not None:
+            raise refuse((*at, "status"), "its step has ended")
+
+    def look_at_event(self, event: Event, place: Place) -> None:
+        """History has no gap."""
+        self.events += 1
+        if event.seq != self.events:
+            raise refuse((*place, "seq"), f"{self.events} is expected")
+
+    def look_at_compensation(self, row: Compensation, place: Place) -> None:
+        """It was kept with a line of history."""
+        if not 1 <= row.seq <= self.events:
+            raise refuse((*place, "seq"), "it is no line of history")
+        if row.status is CompensationStatus.UNDOING:
+            self._undoing[row.seq] = place
+
+    def finish(self) -> None:
+        """An open run and each body that runs have one live step, all else none; what is undone has its hook."""
+        places: Counter[int | None] = Counter() if self._instance.is_ended else Counter([None])
+        places.update(scope.id for scopes in self._running.values() for scope in scopes)
+        live = Counter(step.scope_id for step in self.live.values() if step.role is StepRole.STEP)
+        if live != places:
+            detail = "an open instance and each body that runs have one live step, and nothing else has"
+            raise refuse((), detail)
+        hooks = {step.hook_order for step in self.live.values() if step.role is StepRole.COMPENSATE}
+        for seq, place in self._undoing.items():
+            if seq not in hooks:
+                raise refuse((*place, "status"), "no step undoes it")
+
+    def _check_halted(self, step: StepRun, scope_id: int, place: Place) -> None:
+        is_its = step.scope_id == scope_id and step.role is StepRole.STEP
+        if not is_its or is_live(step) or step.outcome is not None:
+            raise refuse(place, "it is no attempt at which the body stood")
+
+    def _check_counters(self, step: StepRun, place: Place) -> None:
+        """The numbers of a container, which must be those of its bodies while it lives."""
+        stored = step.counters or {}
+        numbers = [stored.get(name) for name in COUNTS]
+        is_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
+        if not is_whole or stored.keys() != COUNTERS:
+            raise refuse(place, "they are no counters of a container")
+        if stored["mode"] not in MODES or stored["verdict"] not in VERDICTS:
+            raise refuse(place, "they are no counters of a container")
+        if is_live(step) and not self._fit(step, Counters.from_json(stored)):
+            raise refuse(place, "they don't fit the bodies that are in the document")
+
+    def _fit(self, step: StepRun, counters: Counters) -> bool:
+        """Whether a container that lives has the bodies that it counts; the last one is its reducer."""
+        running = self._running.get(step.id, [])
+        if counters.verdict == REDUCING:
+            return [scope.name for scope in running] == [REDUCED]
+        return counters.verdict == DONE or (
+            (self._created[step.id], len(running)) == (counters.created, counters.running)
+        )
 
 
-def _check_counters(step: StepRun, scopes: Sequence[Scope], place: Place) -> None:
-    """The numbers of a container, which must be those of its bodies while it lives."""
-    stored = step.counters or {}
-    numbers = [stored.get(name) for name in COUNTS]
-    is_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
-    if stored.keys() != COUNTERS or not is_whole or stored["mode"] not in MODES or stored["verdict"] not in VERDICTS:
-        raise refuse(place, "they are no counters of a container")
-    counters, mine = Counters.from_json(stored), [scope for scope in scopes if scope.step_run_id == step.id]
-    if is_live(step) and not _fit(counters, mine):
-        raise refuse(place, "they don't fit the bodies that are in the document")
-
-
-def _fit(counters: Counters, scopes: Sequence[Scope]) -> bool:
-    """Whether a container that lives has the bodies that it counts; the last one is its reducer."""
-    running = [scope for scope in scopes if scope.status is ScopeStatus.RUNNING]
-    if counters.verdict == REDUCING:
-        return [scope.name for scope in running] == [REDUCED]
-    return counters.verdict == DONE or (len(scopes), len(running)) == (counters.created, counters.running)
-
-
-def _check_tokens(contents: Contents) -> None:
-    """An open run and each body that runs have one live step, all else none."""
-    live = Counter(step.scope_id for step in contents.steps if is_live(step) and step.role is StepRole.STEP)
-    running = [scope.id for scope in contents.scopes if scope.status is ScopeStatus.RUNNING]
-    places: Counter[int | None] = Counter([] if contents.instance.is_ended else [None, *running])
-    if live != places:
-        raise refuse(("steps",), "an open instance and each body that runs have one live step, and nothing else has")
-
-
-def _check_waits(contents: Contents) -> None:
-    live = {step.id for step in contents.steps if is_live(step)}
-    known: set[tuple[int, WaitKind, str | None]] = set()
-    for number, wait in enumerate(contents.waits):
-        if wait.status not in OPEN:
-            continue
-        if wait.step_run_id not in live:
-            raise refuse(("waits", number, "status"), "its step has ended")
-        if wait.kind in ABSENT:
-            raise refuse(("waits", number, "kind"), ABSENT[wait.kind])
-        name = wait.step_run_id, wait.kind, wait.event_key
-        if name in known:
-            raise refuse(("waits", number), "its step waits for the same already")
-        known.add(name)
+CHECKS: Final[Mapping[Kind, Callable[[Vetting, Any, Place], None]]] = {
+    exporting.WAITS: Vetting.look_at_wait,
+    exporting.SCOPES: Vetting.look_at_scope,
+    exporting.STEPS: Vetting.look_at_step,
+    exporting.EVENTS: Vetting.look_at_event,
+    exporting.COMPENSATIONS: Vetting.look_at_compensation,
+}
 
 
 def is_live(step: StepRun) -> bool:

@@ -21,7 +21,6 @@ RARE = frozenset(
         EventType.INSTANCE_RESUMED,
         EventType.INSTANCE_RETRIED,
         EventType.INSTANCE_REWOUND,
-        EventType.INSTANCE_IMPORTED,
     }
 )
 """What is told of an instance when columns change that no step changes."""
@@ -136,7 +135,7 @@ def _get_step(changes: Changes, step: StepRun, row: tuple[Any, ...]) -> tuple[An
 
 
 async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
-    rare = [changes.instance for changes in batch if _is_rare(changes) and (not changes.is_new or _is_import(changes))]
+    rare = [changes.instance for changes in batch if _is_rare(changes) and not changes.is_new]
     if rare:
         await runner.fetch("instances_change", instance=_read("instances_change", "instance", rare))
     await _write(
@@ -160,12 +159,7 @@ async def _apply_rest(runner: Runner, batch: Sequence[Changes]) -> None:
     await _write(runner, "waits_change", "wait", [wait for changes in batch for wait in changes.waits])
     new_waits = [wait for changes in batch for wait in changes.new_waits]
     if new_waits:
-        shapes = {(wait.owner_scope, wait.event_key, _get_shape(wait)) for wait in new_waits if wait.match_digest}
-        await runner.fetch(
-            "waits_open",
-            wait=_read("waits_open", "wait", new_waits),
-            shape=[(owner, key, list(paths)) for owner, key, paths in sorted(shapes, key=repr)],
-        )
+        await runner.fetch("waits_open", wait=_read("waits_open", "wait", new_waits), shape=list_shapes(new_waits))
     await _write(runner, "signals_take", "signal", [row for changes in batch for row in changes.deliveries])
     await _write(runner, "signals_send", "signal", [row for changes in batch for row in changes.new_deliveries])
     await _write(runner, "failures_keep", "failure", [row for changes in batch for row in changes.failures])
@@ -220,12 +214,14 @@ def _read(name: str, group: str, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [read(row) for row in rows]
 
 
+def list_shapes(waits: Iterable[Wait]) -> list[tuple[str, str | None, list[str]]]:
+    """The sets of paths by which events find these waits, by owner and key."""
+    shapes = {(wait.owner_scope, wait.event_key, _get_shape(wait)) for wait in waits if wait.match_digest}
+    return [(owner, key, list(paths)) for owner, key, paths in sorted(shapes, key=repr)]
+
+
 def _get_shape(wait: Wait) -> tuple[str, ...]:
     return tuple(sorted(wait.match or {}))
-
-
-def _is_import(changes: Changes) -> bool:
-    return changes.events[-1].type is EventType.INSTANCE_IMPORTED
 
 
 def _is_rare(changes: Changes) -> bool:

@@ -1,24 +1,28 @@
-"""One instance with everything below it, read in one look of the database; and an imported one, written."""
+"""One instance with everything below it, read page by page in one look of the database, as lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any, Final
 
-import asyncpg
-from sqlalchemy import BigInteger, String, Table, select
+import orjson
+from sqlalchemy import BigInteger, ColumnElement, String, Table, select
 
-from korak.core.changes import Changes
-from korak.core.exporting import Contents
-from korak.core.rows import Artifact, Delivery, Event, Failure, Instance, Scope, StepRun, Wait, get_columns
-from korak.errors import Invalid, Issue
-from korak.store.applying import apply
-from korak.store.database import Connection, Database, Session, is_data_fault
+from korak.core import exporting
+from korak.core.exporting import Kind, Writer, write_end, write_head
+from korak.core.rows import Instance, get_columns
+from korak.errors import Conflict, NotFound
+from korak.graphs.hygiene import canonical
+from korak.model import JsonObject
+from korak.store.database import Connection, Database, Session
 from korak.store.querying import Query, parameter
 from korak.store.rows import read
-from korak.store.sealing import Ids, seal
 from korak.store.tables import (
     workflow_artifacts,
+    workflow_chunks,
+    workflow_compensations,
     workflow_definitions,
     workflow_events,
     workflow_failures,
@@ -29,13 +33,30 @@ from korak.store.tables import (
     workflow_versions,
     workflow_waits,
 )
-from korak.store.transacting import Stamper
 
-Row = TypeVar("Row")
+PAGE: Final = 100
+"""Rows that are in memory at a time."""
+
+FEW: Final = 4
+"""The same for rows that may be large."""
+
+BYTES: Final = 256 << 10
+"""After how many of them lines are handed on."""
+
+VERSION: Final = ("key", "number", "label", "checksum", "graph")
 
 _ID = parameter("id", BigInteger())
+_PARENT = workflow_instances.alias()
+_PARENT_STEP = workflow_step_runs.alias()
 _INSTANCE = Query(
-    select(*(workflow_instances.c[name] for name in get_columns(Instance))).where(
+    select(
+        *(workflow_instances.c[name] for name in get_columns(Instance)),
+        _PARENT.c.ulid.label("parent"),
+        _PARENT_STEP.c.ulid.label("parent_step"),
+    )
+    .outerjoin(_PARENT, _PARENT.c.id == workflow_instances.c.parent_instance_id)
+    .outerjoin(_PARENT_STEP, _PARENT_STEP.c.id == workflow_instances.c.parent_step_run_id)
+    .where(
         workflow_instances.c.ulid == parameter("ulid", String()),
         workflow_instances.c.owner_scope == parameter("owner", String()),
     )
@@ -54,70 +75,68 @@ _VERSION = Query(
 )
 
 
-def _below(table: Table, row: type[Any], *order: str) -> Query:
-    columns = [table.c[name] for name in get_columns(row) if name in table.c]
-    return Query(select(*columns).where(table.c.instance_id == _ID).order_by(*(table.c[name] for name in order)))
+def _below(table: Table, kind: Kind, *order: ColumnElement[Any]) -> Query:
+    columns = [table.c[name] for name in get_columns(kind.row) if name in table.c]
+    return Query(select(*columns).where(table.c.instance_id == _ID).order_by(*order))
 
 
-_STEPS = _below(workflow_step_runs, StepRun, "created_at", "id")
-_SCOPES = _below(workflow_scopes, Scope, "created_at", "step_run_id", "item_index")
-_WAITS = _below(workflow_waits, Wait, "created_at", "id")
-_SIGNALS = _below(workflow_signals, Delivery, "id")
-_EVENTS = _below(workflow_events, Event, "seq")
-_FAILURES = _below(workflow_failures, Failure, "id")
-_ARTIFACTS = _below(workflow_artifacts, Artifact, "key")
+_STEPS, _SCOPES = workflow_step_runs.c, workflow_scopes.c
+_ORDER = (_SCOPES.created_at, _SCOPES.id)
+_NAMES = Query(select(_STEPS.id, _STEPS.ulid).where(_STEPS.instance_id == _ID))
+_NUMBERS = Query(select(_SCOPES.id).where(_SCOPES.instance_id == _ID).order_by(*_ORDER))
+_ROWS: Final[Mapping[Kind, Query]] = {
+    exporting.WAITS: _below(workflow_waits, exporting.WAITS, workflow_waits.c.created_at, workflow_waits.c.id),
+    exporting.SCOPES: _below(workflow_scopes, exporting.SCOPES, *_ORDER),
+    exporting.STEPS: _below(workflow_step_runs, exporting.STEPS, _STEPS.created_at, _STEPS.ulid),
+    exporting.SIGNALS: _below(workflow_signals, exporting.SIGNALS, workflow_signals.c.id),
+    exporting.EVENTS: _below(workflow_events, exporting.EVENTS, workflow_events.c.seq),
+    exporting.FAILURES: _below(workflow_failures, exporting.FAILURES, workflow_failures.c.id),
+    exporting.COMPENSATIONS: _below(workflow_compensations, exporting.COMPENSATIONS, workflow_compensations.c.seq),
+    exporting.ARTIFACTS: _below(workflow_artifacts, exporting.ARTIFACTS, workflow_artifacts.c.key),
+    exporting.CHUNKS: _below(
+        workflow_chunks, exporting.CHUNKS, workflow_chunks.c.execution_id, workflow_chunks.c.index
+    ),
+}
+_LARGE: Final = (exporting.ARTIFACTS,)
 
 
-async def load(database: Database, owner_scope: str, ulid: str) -> tuple[Contents, asyncpg.Record] | None:
-    """The owner's instance as it stood at one moment, and the version that it runs; None where there is none."""
+async def export(database: Database, owner_scope: str, ulid: str, now: datetime) -> AsyncIterator[bytes]:
+    """The owner's instance as it stood at one moment, in pieces of whole lines; the first tells which version it runs.
+
+    Raises NotFound, and Conflict("instance_not_portable") where something of it can't be written down.
+    """
     async with database.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
         row = await _INSTANCE.fetch_one(connection, ulid=ulid, owner=owner_scope)
         if row is None:
-            return None
-        version = await _VERSION.fetch_one(connection, id=row["version_id"])
-        assert version is not None, "winst_version_fk"
-        return await _load(connection, read(Instance, row)), version
+            raise NotFound("instance_not_found", key=ulid)
+        instance = read(Instance, {name: row[name] for name in get_columns(Instance)})
+        for reason in await Session(connection).fetch("copies_refuse", id=instance.id, ulid=ulid):
+            raise Conflict("instance_not_portable", why=reason["why"])
+        kin: JsonObject = {"parent": row["parent"], "parent_step": row["parent_step"]}
+        piece = _encode(write_head(instance, await _describe(connection, instance), kin, now))
+        writer = await _open(connection, instance.id)
+        for kind, query in _ROWS.items():
+            text, given = query.bind(id=instance.id)
+            async for each in connection.cursor(text, *given, prefetch=FEW if kind in _LARGE else PAGE):
+                piece += _encode(writer.write(kind, read(kind.row, each)))
+                if len(piece) >= BYTES:
+                    yield piece
+                    piece = b""
+        yield piece + _encode(write_end(writer.lines))
 
 
-async def _load(connection: Connection, instance: Instance) -> Contents:
-    async def list_rows(query: Query, row: type[Row]) -> list[Row]:
-        return [read(row, each) for each in await query.fetch(connection, id=instance.id)]
-
-    return Contents(
-        instance,
-        await list_rows(_STEPS, StepRun),
-        await list_rows(_SCOPES, Scope),
-        await list_rows(_WAITS, Wait),
-        await list_rows(_SIGNALS, Delivery),
-        await list_rows(_EVENTS, Event),
-        await list_rows(_FAILURES, Failure),
-        await list_rows(_ARTIFACTS, Artifact),
-    )
+async def _describe(connection: Connection, instance: Instance) -> JsonObject:
+    version = await _VERSION.fetch_one(connection, id=instance.version_id)
+    assert version is not None, "winst_version_fk"
+    contracts = hashlib.sha256(canonical(version["contracts"])).hexdigest()
+    return {**{name: version[name] for name in VERSION}, "contracts": contracts}
 
 
-REFUSED: Final[Mapping[str, str]] = {
-    "22001": "a text is too long",
-    "22003": "a number is too large",
-    "23502": "something is missing",
-    "23505": "something that may be there once stands in it twice",
-}
-"""What the database's refusals mean, by SQLSTATE: its own words tell of tables, and may hold values."""
+async def _open(connection: Connection, instance_id: int) -> Writer:
+    steps = {row["id"]: row["ulid"] for row in await _NAMES.fetch(connection, id=instance_id)}
+    scopes = {row["id"]: number for number, row in enumerate(await _NUMBERS.fetch(connection, id=instance_id))}
+    return Writer(steps, scopes)
 
 
-async def write(database: Database, changes: Changes, ids: Ids, stamper: Stamper) -> None:
-    """Write an imported instance whole. Raises Invalid("invalid_export") where the database refuses a row of it."""
-    batch: Sequence[Changes] = [changes]
-    try:
-        async with database.transaction() as connection:
-            runner = Session(connection)
-            await stamper.prepare(batch)
-            await ids.reserve(runner, batch)
-            seal(changes, ids)
-            stamper.stamp(changes)
-            await apply(runner, batch)
-    except Exception as error:
-        if not is_data_fault(error):
-            raise
-        detail = REFUSED.get(str(getattr(error, "sqlstate", None))[:5], "a value doesn't fit where it stands")
-        issue = Issue("invalid_export", "", {"detail": detail})
-        raise Invalid("invalid_export", issues=[issue], detail=detail) from error
+def _encode(line: JsonObject) -> bytes:
+    return orjson.dumps(line) + b"\n"

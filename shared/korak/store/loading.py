@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from korak.core.counters import DONE, PAGE, SMALL, Counters
+from korak.core.counters import DONE, SMALL, Counters
 from korak.core.failing import get_told
 from korak.core.past import TURNS, Line, Past
 from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
@@ -138,7 +138,7 @@ async def _load_compensations(runner: Runner, snapshots: Mapping[int, Snapshot])
 def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
     counters = Counters.from_json(step.counters or {})
     is_whole = counters.verdict == DONE or counters.total <= SMALL or step.node_type != "for_each"
-    return step.id, counters.next_index, is_whole, counters.room if step.ready_at is None else PAGE
+    return step.id, counters.next_index, is_whole, counters.get_room(is_asked_for=step.ready_at is not None)
 
 
 def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +19,7 @@ from korak.core.snapshot import Claimant
 from korak.model import JsonObject, OwnerRole
 from korak.steps.contract import Complete
 from tests.support.apis import Api, chain, node
+from tests.support.copied import Lines, get_head, list_rows, send_in, take_out
 from tests.support.flows import Flows, open_flows
 
 NEVER = ("hunter2", "claim_token", "engine_id", "idempotency")
@@ -79,19 +81,18 @@ def claiming(step_id: int, engine: int) -> Claimed:
     return Claimed(step_id, Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True))
 
 
-async def export(api: Api, ulid: str) -> Any:
-    response = await api.get(f"/v1/instances/{ulid}/export")
-    assert response.status_code == 200, response.text
-    document = response.json()
-    assert not [word for word in NEVER if word in json.dumps(document["instance"]) + json.dumps(document["steps"])]
-    return document
+async def export(api: Api, ulid: str) -> Lines:
+    lines = await take_out(api, ulid)
+    assert not [word for word in NEVER if word in json.dumps(lines)]
+    return lines
 
 
-async def bring(api: Api, document: Any) -> Any:
-    response = await api.post("/v1/instances/import", document)
+async def bring(api: Api, lines: Lines) -> Any:
+    """The instance that was made of it, beside the one that it was: it gets another id."""
+    response = await send_in(api, lines)
     assert response.status_code == 201, response.text
     made = response.json()
-    assert made["id"] != document["instance"]["id"]
+    assert made["id"] != get_head(lines)["instance"]["id"]
     assert made == await api.show(made["id"])
     return made
 
@@ -222,10 +223,10 @@ async def test_a_reducer_runs_once(api: Api, flows: Flows, *, is_over: bool) -> 
 async def test_clocks_go_on_with_what_remained(api: Api, flows: Flows) -> None:
     await api.publish(chain("naps", node("nap", "wait", **{"for": "PT3H"})))
     ulid = (await api.start("naps"))["id"]
-    document = await export(api, ulid)
-    document["exported_at"] = document["instance"]["created_at"]
-    [wait] = document["waits"]
-    made = await bring(api, document)
+    lines = await export(api, ulid)
+    get_head(lines)["exported_at"] = get_head(lines)["instance"]["created_at"]
+    [wait] = list_rows(lines, "wait")
+    made = await bring(api, lines)
     [row] = await list_all(api, made["id"], "waits")
     assert row["status"] == "pending"
     assert row["due_at"] > wait["due_at"].replace("+00:00", "Z")
@@ -252,89 +253,141 @@ async def test_an_import_may_be_rewound_and_exported_again(api: Api, flows: Flow
     assert again["nodes"] == ["a"]
 
 
+RUN, WAIT, STEP, EVENT = "run", "wait", "step", "event"
+
+
 @pytest.mark.parametrize(
     ("place", "value", "pointer"),
     [
-        (("format",), "korak.run/v9", "/format"),
-        (("exported_at",), "yesterday", "/exported_at"),
-        (("instance", "status"), "dancing", "/instance/status"),
-        (("instance", "status"), "completed", "/instance/status"),
-        (("instance", "state"), [], "/instance/state"),
-        (("instance", "id"), 1, "/instance/id"),
-        (("steps",), [], "/waits/0/step"),
-        (("steps", 0, "status"), "queued", "/steps/0/finished_at"),
-        (("steps", 0, "node_id"), "nothing", "/steps/0/node_id"),
-        (("steps", 0, "visit"), "one", "/steps/0/visit"),
-        (("steps", 0, "created_at"), "2030-01-01T00:00:00", "/steps/0/created_at"),
-        (("steps", 1, "id"), None, "/steps/1/id"),
-        (("steps", 1, "scope"), 3, "/steps/1/scope"),
-        (("steps", 1, "status"), "completed", "/steps/1/finished_at"),
-        (("waits", 0, "step"), "nobody", "/waits/0/step"),
-        (("waits", 0, "kind"), "child", "/waits/0/kind"),
-        (("waits", 0, "looks_back"), None, "/waits/0/looks_back"),
-        (("events", 1, "seq"), 7, "/events/1/seq"),
-        (("events", 1, "type"), "Nothing", "/events/1/type"),
-        (("steps", 0, "outcome"), "x" * 200, ""),
-        (("steps", 0, "visit"), 1 << 40, "/steps/0/visit"),
-        (("steps", 0, "attempt"), -1, "/steps/0/attempt"),
-        (("instance", "priority"), 9, "/instance/priority"),
+        ((RUN, 0, "format"), "korak.run/v9", "/0/run/format"),
+        ((RUN, 0, "exported_at"), "yesterday", "/0/run/exported_at"),
+        ((RUN, 0, "instance", "status"), "dancing", "/0/run/instance/status"),
+        ((RUN, 0, "instance", "status"), "completed", "/0/run/instance/status"),
+        ((RUN, 0, "instance", "state"), [], "/0/run/instance/state"),
+        ((RUN, 0, "instance", "id"), 1, "/0/run/instance/id"),
+        ((RUN, 0, "instance", "priority"), 9, "/0/run/instance/priority"),
+        ((RUN, 0, "definition", "key"), 1, "/0/run/definition/key"),
+        ((STEP, 0, "status"), "queued", "/2/step/finished_at"),
+        ((STEP, 0, "node_id"), "nothing", "/2/step/node_id"),
+        ((STEP, 0, "visit"), "one", "/2/step/visit"),
+        ((STEP, 0, "created_at"), "2030-01-01T00:00:00", "/2/step/created_at"),
+        ((STEP, 1, "id"), None, "/3/step/id"),
+        ((STEP, 1, "id"), "01JAAAAAAAAAAAAAAAAAAAAAAA", "/1/wait/step"),
+        ((STEP, 1, "scope"), 3, "/3/step/scope"),
+        ((STEP, 1, "status"), "completed", "/3/step/finished_at"),
+        ((STEP, 0, "visit"), 1 << 40, "/2/step/visit"),
+        ((STEP, 0, "attempt"), -1, "/2/step/attempt"),
+        ((STEP, 0, "outcome"), "x" * 200, ""),
+        ((WAIT, 0, "step"), "nobody", "/1/wait/step"),
+        ((WAIT, 0, "kind"), "child", "/1/wait/kind"),
+        ((WAIT, 0, "looks_back"), None, "/1/wait/looks_back"),
+        ((EVENT, 1, "seq"), 7, "/5/event/seq"),
+        ((EVENT, 1, "type"), "Nothing", "/5/event/type"),
+        (("end", 0, "lines"), 7000, None),
     ],
 )
 async def test_what_is_wrong_is_told_with_its_place_and_stores_nothing(
-    api: Api, flows: Flows, place: tuple[Any, ...], value: Any, pointer: str
+    api: Api, flows: Flows, place: tuple[Any, ...], value: Any, pointer: str | None
 ) -> None:
     ulid = await begin(api, flows)
-    document = deepcopy(await export(api, ulid))
-    inner = document
-    for name in place[:-1]:
+    lines = await export(api, ulid)
+    inner = list_rows(lines, place[0])[place[1]]
+    for name in place[2:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    refused = await api.post("/v1/instances/import", document)
-    assert refused.status_code == 422, refused.text
+    await refuse(api, lines, f"/{len(lines) - 1}/end/lines" if pointer is None else pointer)
+
+
+async def refuse(api: Api, lines: list[Any], pointer: str) -> None:
+    refused = await send_in(api, lines)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_export"), refused.text
     assert refused.json()["errors"][0]["pointer"] == pointer, refused.text
     for table in ("workflow_instances", "workflow_waits"):
         assert len(await api.fetch(f"select 1 from {table}")) == 1
     assert len(await api.fetch("select 1 from workflow_step_runs")) == 2
 
 
-async def test_a_step_waits_once_for_one_thing(api: Api, flows: Flows) -> None:
-    """A wait that stood there twice would stay when the other one has come."""
+async def test_a_document_is_whole_and_in_order(api: Api, flows: Flows) -> None:
     ulid = await begin(api, flows)
-    document = await export(api, ulid)
-    document["waits"].append(dict(document["waits"][0]))
-    refused = (await api.post("/v1/instances/import", document)).json()
-    assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_export", "/waits/1")
+    lines = await export(api, ulid)
+    head, wait, *rest = lines
+    await refuse(api, [], "/0")
+    await refuse(api, lines[1:], "/0")
+    await refuse(api, lines[:-1], f"/{len(lines) - 1}")
+    await refuse(api, [*lines, wait], f"/{len(lines)}")
+    await refuse(api, [head, *rest[:-1], wait, rest[-1]], f"/{len(lines) - 2}")
+    await refuse(api, [head, {"nothing": {}}, *rest], "/1")
+    await refuse(api, [head, wait, wait, *rest], "/2/wait")
+    await refuse(api, [head, ["wait"], *rest], "/1")
+    await refuse(api, [head, {}, *rest], "/1")
+
+
+async def test_what_is_no_json_is_told_with_its_line(api: Api, flows: Flows) -> None:
+    headers = {"authorization": f"Bearer {api.admin}"}
+    head = json.dumps((await export(api, await begin(api, flows)))[0]).encode()
+    for content in (head + b"\n{", head + b'\n{"wait": NaN}\n', head + b"\n\xff\n"):
+        refused = await api.client.post("/v1/instances/import", content=content, headers=headers)
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/1"), refused.text
 
 
 async def test_what_the_database_refuses_is_told_without_its_words(api: Api, flows: Flows) -> None:
     ulid = await begin(api, flows)
-    document = await export(api, ulid)
-    document["steps"][0]["outcome"] = "x" * 200
-    refused = (await api.post("/v1/instances/import", document)).json()
+    lines = await export(api, ulid)
+    list_rows(lines, STEP)[0]["outcome"] = "x" * 200
+    refused = (await send_in(api, lines)).json()
     assert refused["errors"][0]["params"] == {"detail": "a text is too long"}
 
 
 async def test_the_version_must_be_there_by_its_checksum(api: Api, flows: Flows) -> None:
     ulid = await begin(api, flows)
-    document = await export(api, ulid)
+    lines = await export(api, ulid)
     await api.publish(chain("three", save("a")))
-    assert (await bring(api, document))["version"] == 1
+    assert (await bring(api, lines))["version"] == 1
     for member in ("key", "checksum"):
-        wrong = {**document, "definition": {**document["definition"], member: "0" * 64}}
-        refused = await api.post("/v1/instances/import", wrong)
+        wrong = deepcopy(lines)
+        get_head(wrong)["definition"][member] = "0" * 64
+        refused = await send_in(api, wrong)
         assert (refused.status_code, refused.json()["code"]) == (409, "version_missing")
+
+
+async def test_the_same_document_again_is_the_instance_that_it_has_made(api: Api, flows: Flows) -> None:
+    ulid = await begin(api, flows)
+    lines = await export(api, ulid)
+    made = await bring(api, lines)
+    again = await send_in(api, lines)
+    assert (again.status_code, again.json()["id"]) == (200, made["id"])
+    other = await api.make_token(OwnerRole.OPERATOR, owner="team:2")
+    assert (await send_in(api, lines, token=other)).json()["id"] != made["id"]
+    assert (await bring(api, await export(api, ulid)))["id"] != made["id"]
+
+
+async def test_two_imports_of_a_document_at_once_make_one_instance(api: Api, flows: Flows) -> None:
+    lines = await export(api, await begin(api, flows))
+    answers = await asyncio.gather(*(send_in(api, lines) for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert len(await api.fetch("select 1 from workflow_instances")) == 2
+
+
+async def test_a_key_gives_the_first_answer_again_and_refuses_another_document(api: Api, flows: Flows) -> None:
+    lines = await export(api, await begin(api, flows))
+    first = await send_in(api, lines, key="k")
+    again = await send_in(api, lines, key="k")
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json()["id"] == again.json()["id"]
+    assert (await send_in(api, lines[:-1], key="k")).json()["code"] == "idempotency_key_reused"
 
 
 async def test_only_operators_take_runs_out_and_in(api: Api, flows: Flows) -> None:
     ulid = await begin(api, flows)
-    document = await export(api, ulid)
+    lines = await export(api, ulid)
     for role in (OwnerRole.VIEWER, OwnerRole.STARTER):
         token = await api.make_token(role)
         assert (await api.get(f"/v1/instances/{ulid}/export", token=token)).status_code == 403
-        assert (await api.post("/v1/instances/import", document, token=token)).status_code == 403
+        assert (await send_in(api, lines, token=token)).status_code == 403
     other = await api.make_token(OwnerRole.OPERATOR, owner="team:2")
     assert (await api.get(f"/v1/instances/{ulid}/export", token=other)).status_code == 404
-    made = (await api.post("/v1/instances/import", document, token=other)).json()
+    made = (await send_in(api, lines, token=other)).json()
     assert made["owner"] == "team:2"
 
 
@@ -368,24 +421,25 @@ async def test_whatever_an_export_is_made_of_is_taken_or_refused_and_breaks_noth
     await api.publish(spread())
     ulid = (await api.start("spread"))["id"]
     await work(api, flows, ulid)
-    document = await export(api, ulid)
+    lines = await export(api, ulid)
     random = Random(7)
-    places = [place for place in list_places(document) if place[:2] != ("definition", "graph")]
+    places = [place for place in list_places(lines) if place[:4] != (0, "run", "definition", "graph")]
     codes: Counter[int] = Counter()
     for place in random.sample(places, 150):
-        damaged = deepcopy(document)
-        inner = damaged
+        damaged = deepcopy(lines)
+        inner: Any = damaged
         for name in place[:-1]:
             inner = inner[name]
         if random.random() < 0.3:
             del inner[place[-1]]
         else:
             inner[place[-1]] = random.choice(VALUES)
-        response = await api.post("/v1/instances/import", damaged)
+        response = await send_in(api, damaged)
         codes[response.status_code] += 1
-        assert response.status_code in (201, 409, 422), (place, inner, response.text)
+        assert response.status_code in (200, 201, 409, 422), (place, inner, response.text)
         if response.status_code == 201:
             shown = await api.get(f"/v1/instances/{response.json()['id']}/events")
             assert shown.status_code == 200, (place, inner)
     assert codes[201]
     assert codes[422]
+    assert api.resources.spools.count == 0

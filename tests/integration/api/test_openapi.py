@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -157,5 +158,7 @@ async def test_answers_fit_their_schemas(api: Api) -> None:
             continue
         [schema] = [each["schema"] for each in content.values()]
         whole = {"components": described["components"], **schema}
-        issues = [error.message for error in Draft202012Validator(whole).iter_errors(response.json())]
-        assert issues == [], f"{method} {address}"
+        answers = [response.json()] if "application/x-ndjson" not in content else map(json.loads, response.iter_lines())
+        for answer in answers:
+            issues = [error.message for error in Draft202012Validator(whole).iter_errors(answer)]
+            assert issues == [], f"{method} {address}"

@@ -198,14 +198,17 @@ async def test_a_run_goes_back_is_forked_and_travels(korak: AsyncKorak) -> None:
     assert (await korak.fork(run, "start"))["nodes"] == ["a"]
     assert (await korak.rewind(run, "start"))["nodes"] == ["a"]
     assert [wait["name"] async for wait in korak.waits(run)] == ["go", "on", "go"]
-    document = await korak.export(run)
-    twin = await korak.import_(document)
+    lines = b"".join([piece async for piece in korak.export(run)])
+    twin = await korak.import_(lines)
+    assert (await korak.import_(lines))["id"] == twin["id"]
+    with pytest.raises(Invalid):
+        await korak.import_(lines[: len(lines) // 2])
     assert (twin["nodes"], twin["labels"]) == (["a"], [f"imported_from:{run}"])
     with pytest.raises(Conflict) as raised:
         await korak.rewind(run, "nowhere")
     assert raised.value.code == "step_not_completed"
     with pytest.raises(NotFound):
-        await korak.export("01J00000000000000000000000")
+        [piece async for piece in korak.export("01J00000000000000000000000")]
 
 
 async def test_what_a_run_leaves(api: Api, korak: AsyncKorak) -> None:

@@ -25,7 +25,9 @@ from korak.store.plans import Plans
 from korak.store.sealing import Ids
 from korak.store.transacting import Transactor
 from korak_engine.desk import Desk
-from korak_engine.recording import Recorder, Result, Results
+from korak_engine.entries import Result
+from korak_engine.lining import Line
+from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from korak_engine.work import Work
 from tests.support.bodies import body, for_each, node, parallel
@@ -84,7 +86,7 @@ async def test_bodies_that_two_engines_record_at_the_same_instant(database_url: 
         version = await flows.publish(chain(CONTAINERS[kind], work("after")))
         engine = await flows.register()
         told: list[Changes | None] = []
-        queues = [Results(10), Results(10)]
+        queues = [Line(10), Line(10)]
         for results in queues:
             desk = await stack.enter_async_context(open_desk(database_url))
             recorder = Recorder(desk, lambda result, changes: told.append(changes), Sights())

@@ -9,8 +9,10 @@ import pytest
 from korak.core.changes import Changes
 from korak.core.facts import Finished
 from korak.steps.contract import Complete
+from korak_engine.entries import Result
 from korak_engine.identity import Identity
-from korak_engine.recording import Recorder, Result, Results
+from korak_engine.lining import Line
+from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from tests.integration.engine.test_repeating import claim, open_desk
 from tests.support.flows import Flows, chain, open_flows, work
@@ -32,7 +34,7 @@ async def test_the_next_step_takes_its_room_in_the_record_too(database_url: str,
         held = await claim(flows, engine_id, first)
         for other in others:
             assert (await flows.ask_claim(other, engine_id, held.snapshot.instance.updated_at)).dropped == "limit"
-        results, told = Results(10), list[Changes | None]()
+        results, told = Line(10), list[Changes | None]()
         fact = Finished(held.step.id, held.step.claim_token or "", Complete(), identity.get_claimant())
         results.put(Result(held, fact))
         recorder = Recorder(desk, lambda result, changes: told.append(changes), Sights())
@@ -55,7 +57,7 @@ async def test_a_record_that_only_gives_back_does_so_at_once(database_url: str) 
         identity = Identity(frozenset({"default"}), lambda key, version: True, engine_id, is_open=True)
         held = await claim(flows, engine_id, instances[0])
         await flows.ask_claim(instances[1], engine_id, held.snapshot.instance.updated_at)
-        results, told = Results(10), list[Changes | None]()
+        results, told = Line(10), list[Changes | None]()
         fact = Finished(held.step.id, held.step.claim_token or "", Complete(), identity.get_claimant())
         results.put(Result(held, fact))
         recorder = Recorder(desk, lambda result, changes: told.append(changes), Sights())

@@ -25,10 +25,12 @@ from korak.store.plans import Plans
 from korak.store.sealing import Ids
 from korak.store.transacting import Transactor
 from korak_engine import lining
-from korak_engine.claiming import Claimer, Inbox, Nudge
+from korak_engine.claiming import Claimer, Inbox
 from korak_engine.desk import Desk
+from korak_engine.entries import Entry, Nudge, Result
 from korak_engine.identity import Identity
-from korak_engine.recording import Recorder, Result, Results
+from korak_engine.lining import Line
+from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 from korak_engine.work import Work
@@ -83,8 +85,8 @@ async def test_a_claim_that_was_granted_is_not_granted_again(
         identity = Identity(frozenset({"default"}), lambda key, version: True, await flows.register(), is_open=True)
         granted: list[Changes] = []
         slots = Slots(SIZE)
-        inbox = Inbox(slots)
-        claimer = Claimer(desk, identity, slots, Sights(), granted=granted.append, limit=SIZE)
+        inbox = Inbox(slots, SIZE)
+        claimer = Claimer(desk, identity, slots, Sights(), Line(SIZE), granted=granted.append)
         async with locked(database_url, held):
             inbox.put([Nudge(await flows.get(READY, free)), Nudge(await flows.get(READY, held), skips=2)])
             working = asyncio.create_task(claimer.work(inbox))
@@ -104,7 +106,7 @@ async def test_a_result_that_was_recorded_is_not_told_again(
         free, held = await start(flows, 2)
         engine_id = await flows.register()
         identity = Identity(frozenset({"default"}), lambda key, version: True, engine_id, is_open=True)
-        results, told = Results(SIZE), list[tuple[Result, Changes | None]]()
+        results, told = Line(SIZE), list[tuple[Entry, Changes | None]]()
         works = [await claim(flows, engine_id, instance_id) for instance_id in (free, held)]
         for one, skips in zip(works, (0, 2), strict=True):
             fact = Finished(one.step.id, one.step.claim_token or "", Complete(), identity.get_claimant())
@@ -116,5 +118,5 @@ async def test_a_result_that_was_recorded_is_not_told_again(
         await eventually(lambda: len(told) >= 2)
         working.cancel()
 
-    assert [result.work for result, _ in told] == works
+    assert [result.work for result, _ in told if isinstance(result, Result)] == works
     assert [len(changes.claimed) for _, changes in told if changes] == [1, 1]

@@ -24,7 +24,9 @@ from korak.store.sealing import Ids
 from korak.store.transacting import Transactor
 from korak_engine.claiming import get_steps
 from korak_engine.desk import Desk
-from korak_engine.recording import Recorder, Result, Results
+from korak_engine.entries import Result
+from korak_engine.lining import Line
+from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from korak_engine.work import Work
 from tests.support import eventually
@@ -94,7 +96,7 @@ async def test_jb_4_a_record_nudges_after_its_commit(database_url: str) -> None:
         changes = await flows.ask_claim(instance, await flows.register(), NOW)
         [grant] = changes.claimed
         finished = Finished(grant.step.id, grant.step.claim_token or "", Complete())
-        hot, results = Hot(scene.database), Results(10)
+        hot, results = Hot(scene.database), Line(10)
         transactor = Transactor(hot, scene.loader, Ids(), scene.dispatcher)
         desk = Desk(hot, transactor, scene.dispatcher, ManualClock(NOW))
         recorder = Recorder(desk, lambda result, changes: None, Sights())

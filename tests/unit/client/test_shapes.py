@@ -28,7 +28,6 @@ ANSWERS: list[tuple[Any, str]] = [
     (shapes.FailureRecord, "Failure"),
     (shapes.Chunk, "Chunk"),
     (shapes.Artifact, "Artifact"),
-    (shapes.Run, "Run"),
     (shapes.Hold, "Hold"),
     (shapes.Queue, "Queue"),
 ]

@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korak.core.changes import Changes
+from korak.core.counters import PAGE, Counters
 from korak.core.decide import decide_all
 from korak.core.facts import CancelAsked, Claimed, Fact, Finished, Raised, ResumeAsked
 from korak.core.rows import StepRun
 from korak.core.snapshot import Policy
 from korak.errors import Conflict
-from korak.model import StepStatus
+from korak.model import InstanceStatus, StepStatus
 from korak.steps.results import Complete
 from korak.store.transacting import Ask, Deferred, decide_each
-from tests.support.bodies import body, document, for_each, list_scopes, node, parallel
+from tests.support.bodies import body, document, find, for_each, list_ready, list_scopes, node, parallel
 from tests.support.runs import Run
 
 ITEM = body(node("x", value={"ref": "item"}))
@@ -111,3 +112,33 @@ def test_what_comes_after_the_end_is_dropped() -> None:
     assert [answer.dropped for answer in answers] == [None, "not_ready"]
     assert answers[0].is_ended
     assert not answers[1].is_ended
+
+
+def test_bodies_that_were_out_of_view_when_a_page_was_made_are_started_too() -> None:
+    """An engine goes on from what it saw last: of what it doesn't see it may not begin the rest."""
+    run = Run(document(for_each(list(range(1_200)), ITEM)))
+    run.claim(find(run, "each"))
+    seen = run.last.after
+    is_narrow = False
+    while not run.instance.is_ended:
+        [container] = [step for step in run.live if step.counters is not None]
+        counters = Counters.from_json(container.counters or {})
+        if not is_narrow and counters.created == 2 * PAGE:
+            seen, is_narrow = run.memory.load(run.instance.id), True
+        elif container.ready_at is not None:
+            run.claim(container)
+            seen = run.last.after
+            continue
+        facts: list[Fact] = []
+        facts += [
+            Finished(step.id, step.claim_token or "", Complete("next", {}), run.claimant())
+            for step in seen.steps.values()
+            if step.status is StepStatus.RUNNING
+        ][:30]
+        if not facts:
+            facts += [Claimed(step.id, run.claimant()) for step in list_ready(run) if step.counters is None]
+        assert facts, "nothing moves by itself"
+        run.write(decide_all(seen, facts, run.now)[0])
+        seen = run.last.after
+    assert is_narrow
+    assert run.instance.status is InstanceStatus.COMPLETED

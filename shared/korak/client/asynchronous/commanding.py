@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from korak.client.addresses import get_hold_path, get_path
 from korak.client.asynchronous.linking import AsyncLink
-from korak.client.shapes import Artifact, ArtifactKind, Hold, HoldKind, Instance, Run
+from korak.client.shapes import Artifact, ArtifactKind, Hold, HoldKind, Instance
 
 
 class AsyncCommanding(AsyncLink):
@@ -38,9 +38,11 @@ class AsyncCommanding(AsyncLink):
         """Begin an instance of its own where another one stood: behind its newest completed step, or behind `to`."""
         return cast("Instance", await self.post(get_path(instance, "fork"), _write(to=to)))
 
-    async def import_(self, run: Run | Mapping[str, Any]) -> Instance:
-        """Bring in an exported instance as a new one: an ended one as it was, an open one goes on."""
-        return cast("Instance", await self.post("/v1/instances/import", run))
+    async def import_(self, lines: bytes) -> Instance:
+        """Bring in an exported instance: an ended one as it was, an open one goes on. The same lines again are the
+        instance that they have made.
+        """
+        return cast("Instance", await self.upload("/v1/instances/import", lines))
 
     async def hold(self, kind: HoldKind, name: str, *, reason: str | None = None, until: str | None = None) -> Hold:
         """Begin no step of a definition, step type or queue, `until` a time (ISO 8601) or its release: none from the

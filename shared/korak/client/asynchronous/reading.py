@@ -15,7 +15,6 @@ from korak.client.shapes import (
     Instance,
     ListOptions,
     Queue,
-    Run,
     Step,
     Wait,
 )
@@ -87,9 +86,10 @@ class AsyncReading(AsyncLink):
         """One artifact with what it holds; bytes stand in base64. Raises NotFound."""
         return cast("Artifact", await self.call("GET", get_path(instance, "artifacts", key)))
 
-    async def export(self, instance: str) -> Run:
-        """Everything that is known of an instance, as one document that `import_` takes."""
-        return cast("Run", await self.call("GET", get_path(instance, "export")))
+    async def export(self, instance: str) -> AsyncIterator[bytes]:
+        """Everything that is known of an instance, in pieces: together they are lines of JSON that `import_` takes."""
+        async for piece in self.download(get_path(instance, "export")):
+            yield piece
 
     async def queues(self) -> AsyncIterator[Queue]:
         """The queues: what waits in each, and who serves it."""

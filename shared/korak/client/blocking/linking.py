@@ -22,6 +22,11 @@ BACKOFF = Backoff(first=0.1, most=5.0)
 QUIET = 60.0
 """Seconds without a word after which a stream counts as lost."""
 
+LONG = 600.0
+"""Seconds that a run may take to be written down, or to be read."""
+
+LINES = "application/x-ndjson"
+
 PAGE = 200
 END = "end"
 """The name of a stream's last event."""
@@ -84,6 +89,9 @@ class Link:
             headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
             timeout=self._timeout + wait,
         )
+        return self._send(request)
+
+    def _send(self, request: httpx.Request) -> Any:
         failures = 0
         while True:
             pause = 0.0
@@ -98,6 +106,24 @@ class Link:
                 pause = problems.get_pause(response)
             failures += 1
             rest(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
+
+    def upload(self, path: str, lines: bytes, *, key: str | None = None) -> Any:
+        """A POST of lines of JSON, which may be many; `key` as in `post`."""
+        headers = {"idempotency-key": key or f"korak-{ULID()}", "content-type": LINES}
+        request = self._client.build_request("POST", path, content=lines, headers=headers, timeout=LONG)
+        return self._send(request)
+
+    def download(self, path: str) -> Iterator[bytes]:
+        """The pieces of a long answer. What breaks off isn't begun again: Unreachable."""
+        try:
+            with self._client.stream("GET", path, timeout=LONG) as response:
+                if not response.is_success:
+                    response.read()
+                    problems.read(response)
+                for piece in response.iter_bytes():
+                    yield piece
+        except httpx.TransportError as error:
+            raise self._give_up(error) from None
 
     def iterate(self, path: str, limit: int | None, params: Mapping[str, Any]) -> Iterator[Any]:
         """What stands on the pages of a list; `limit` at most."""

@@ -15,7 +15,6 @@ from korak.client.shapes import (
     Instance,
     ListOptions,
     Queue,
-    Run,
     Step,
     Wait,
 )
@@ -87,9 +86,10 @@ class Reading(Link):
         """One artifact with what it holds; bytes stand in base64. Raises NotFound."""
         return cast("Artifact", self.call("GET", get_path(instance, "artifacts", key)))
 
-    def export(self, instance: str) -> Run:
-        """Everything that is known of an instance, as one document that `import_` takes."""
-        return cast("Run", self.call("GET", get_path(instance, "export")))
+    def export(self, instance: str) -> Iterator[bytes]:
+        """Everything that is known of an instance, in pieces: together they are lines of JSON that `import_` takes."""
+        for piece in self.download(get_path(instance, "export")):
+            yield piece
 
     def queues(self) -> Iterator[Queue]:
         """The queues: what waits in each, and who serves it."""
