@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager
 import pytest
 
 from korak.core.changes import Changes
-from korak.core.facts import Finished
+from korak.core.facts import Claimed, Finished
 from korak.model import HoldKind
 from korak.steps.contract import Complete
 from korak.store.holds import View
-from korak_engine.claiming import Claimer, Inbox, Nudge
+from korak_engine.claiming import Claimer, Inbox
 from korak_engine.desk import Desk
+from korak_engine.entries import Entry, Nudge, Result
 from korak_engine.identity import Identity
-from korak_engine.recording import Recorder, Result, Results
+from korak_engine.lining import Line
+from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from korak_engine.slots import Slots
 from tests.integration.engine.test_repeating import READY, claim, open_desk, start
@@ -37,12 +39,12 @@ async def engine(url: str) -> AsyncIterator[tuple[Flows, Desk, Identity]]:
         yield flows, desk, Identity(frozenset({"default"}), lambda key, version: True, engine_id, True, view)
 
 
-async def record(desk: Desk, result: Result) -> Changes:
-    """What comes of a result."""
-    results, told = Results(10), list[Changes | None]()
-    results.put(result)
-    recorder = Recorder(desk, lambda result, changes: told.append(changes), Sights())
-    working = asyncio.create_task(recorder.work(results))
+async def record(desk: Desk, entry: Entry, sights: Sights | None = None) -> Changes:
+    """What comes of an entry."""
+    line, told = Line(10), list[Changes | None]()
+    line.put(entry)
+    recorder = Recorder(desk, lambda entry, changes: told.append(changes), sights or Sights())
+    working = asyncio.create_task(recorder.work(line))
     await eventually(lambda: told)
     working.cancel()
     [changes] = told
@@ -85,8 +87,8 @@ async def test_a_nudge_begins_nothing_that_is_held(database_url: str) -> None:
         first, second = await start(flows, 2)
         granted: list[Changes] = []
         slots = Slots(4)
-        inbox = Inbox(slots)
-        claimer = Claimer(desk, identity, slots, Sights(), granted=granted.append, limit=4)
+        inbox = Inbox(slots, 4)
+        claimer = Claimer(desk, identity, slots, Sights(), Line(4), granted=granted.append)
         await hold(flows, *TYPE)
         inbox.put([Nudge(await flows.get(READY, instance)) for instance in (first, second)])
         working = asyncio.create_task(claimer.work(inbox))
@@ -94,3 +96,16 @@ async def test_a_nudge_begins_nothing_that_is_held(database_url: str) -> None:
         working.cancel()
         assert granted == []
         assert await flows.get(PARKED) == 2
+
+
+@pytest.mark.parametrize("skips", [0, 1], ids=["quick", "locked"])
+async def test_nor_does_one_of_an_instance_that_runs_here(database_url: str, skips: int) -> None:
+    async with engine(database_url) as (flows, desk, identity):
+        [instance] = await start(flows, 1)
+        fact = Claimed(await flows.get(READY, instance), identity.get_claimant())
+        sights = Sights()
+        sights.hold(await flows.load(instance))
+        await hold(flows, *TYPE)
+        changes = await record(desk, Nudge(fact.step, fact, instance, skips), sights)
+        assert (changes.dropped, changes.claimed) == ("held", [])
+        assert await flows.get(PARKED) == 1
