@@ -179,7 +179,7 @@ class _Entering:
         state = _enter(node, state, step.output or {})
         removed = cast("list[str]", told.get("removed") or [])
         states[step.scope_id] = {key: value for key, value in state.items() if key not in removed}
-        return node.type != "end" and step.scope_id is None
+        return node.counts and node.type != "end" and step.scope_id is None
 
     def _merge(self, step: StepRun, states: Mapping[int | None, JsonObject]) -> JsonObject:
         """What the branches of a parallel wrote, in the order of their declaration, or the body of a scope."""
@@ -217,3 +217,5 @@ def _check_deliveries(family: Family) -> None:
     )
     taken = Counter(row.source_id for row in family.signals.values() if row.taken_at is not None)
     assert received <= taken, received - taken
+    discarded = {row.source_id for row in family.signals.values() if row.discarded_at is not None}
+    assert not discarded & received.keys(), discarded

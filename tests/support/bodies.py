@@ -14,7 +14,7 @@ from tests.support.runs import Run
 
 def node(name: str, kind: str = "test.ok", **members: Any) -> JsonObject:
     """A node; what isn't a member of a node is its config."""
-    known = ("save", "retry", "branches", "body", "on_error", "jumps", "queue", "cost")
+    known = ("save", "retry", "branches", "body", "on_error", "jumps", "queue", "cost", "counts")
     own = {key: members.pop(key) for key in known if key in members}
     return {"id": name, "type": kind, "config": members, **own}
 

@@ -73,7 +73,7 @@ def show_step(
         "output": step.output,
         "error": _show_error(step, sees_failures=sees_failures),
         "progress": None if beat is None else beat.get("progress"),
-        "heartbeat_at": None if beat is None else beat.get("at"),
+        "heartbeat_at": None if beat is None else show_time(datetime.fromisoformat(str(beat["at"]))),
         "idempotency_key": step.idempotency_key,
         "queue": step.queue,
         "created_at": show_time(step.created_at),

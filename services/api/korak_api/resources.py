@@ -10,6 +10,7 @@ from korak.commander import Commander
 from korak.config import Settings
 from korak.graphs.contracts import Catalogue
 from korak.graphs.document import GraphLimits
+from korak.informing import Informer
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.service import Health
@@ -55,6 +56,7 @@ class Resources:
     importer: Importer
     spools: Spools
     commander: Commander
+    informer: Informer
     matcher: Matcher
     waiter: Waiter
     feeds: Feeds
@@ -74,6 +76,7 @@ def get_graph_limits(settings: Settings) -> GraphLimits:
             "max_transitions": limits.max_transitions,
             "max_for_each_items": limits.max_for_each_items,
             "max_state_bytes": limits.max_state_bytes,
+            "max_started_workflows": limits.max_started_workflows,
             "max_cost_units": limits.max_cost_units,
             "max_starts_per_minute": limits.max_starts_per_minute,
         },

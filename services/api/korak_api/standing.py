@@ -12,9 +12,12 @@ from korak.model import InstanceStatus, JsonObject, Priority, StepRole, WaitKind
 from korak.store.branches import name_branches
 from korak.store.instances import PAUSED, View
 from korak.store.parking import Reason
+from korak_api.placing import show_progress
 from korak_api.rendering import Shown, show_message, show_owner, show_params, show_time
 from korak_api.spending import show_budget
 from korak_api.undoing import may_cancel, may_retry, show_compensation
+
+OPEN = (InstanceStatus.RUNNING, InstanceStatus.WAITING)
 
 Awaited: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
 """The runs that waits are for, by the wait: ULID and status."""
@@ -55,7 +58,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "cancel_reason": instance.cancel_reason,
         "waiting_for": list(_list_waiting(view)),
         "nodes": sorted({step.node_id for step in view.steps if step.role is StepRole.STEP}),
-        "progress": None,
+        "progress": show_progress(view),
         "input": instance.input,
         "state": instance.state,
         "result": instance.result if instance.status is InstanceStatus.COMPLETED else None,
@@ -112,7 +115,7 @@ def _show_actions(view: View, ceilings: Mapping[str, int | None]) -> Shown:
     ended, paused = instance.is_ended, instance.paused_at is not None
     return {
         "cancel": True if may_cancel(view) else "instance_not_cancellable",
-        "pause": "instance_not_pausable" if ended or paused else True,
+        "pause": "instance_not_pausable" if ended else "instance_paused" if paused else True,
         "resume": True if paused and not ended else "instance_not_paused",
         "retry": True if may_retry(view, ceilings) else "instance_not_retryable",
         "signal": "instance_ended" if ended else True,
@@ -165,11 +168,14 @@ def _show_awaited(wait: Wait, runs: Sequence[tuple[str, str]]) -> Shown:
     if wait.kind is not WaitKind.WORKFLOWS:
         return {}
     tally = wait.payload if isinstance(wait.payload, dict) else {}
+    mode = tally.get("mode")
     return {
-        "mode": tally.get("mode"),
+        "mode": mode,
+        "quorum": tally.get("quorum") if mode == "quorum" else None,
         "names": [ulid for ulid, _ in runs],
         "matched": [ulid for ulid, status in runs if status == InstanceStatus.COMPLETED],
-        "remaining": [ulid for ulid, status in runs if status in (InstanceStatus.RUNNING, InstanceStatus.WAITING)],
+        "remaining": [ulid for ulid, status in runs if status in OPEN],
+        "failed": [ulid for ulid, status in runs if status in (InstanceStatus.FAILED, InstanceStatus.CANCELLED)],
     }
 
 
@@ -196,9 +202,11 @@ def _show_waiting(
         "execution": step.execution_id,
         "branch": None,
         "mode": None,
+        "quorum": None,
         "names": list(given),
         "matched": [],
         "remaining": list(given),
+        "failed": [],
         "result_key": None,
         "correlation": None,
         "human": None,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
 from korak.chains.binding import ITEM, PUBLIC, bind
 from korak.chains.given import misuse
 from korak.chains.handlers import Handler
-from korak.chains.naming import BEGIN, LAST, START, find_target, get_id, get_path
+from korak.chains.naming import BEGIN, LAST, START, find_target, get_id, get_part, get_path
 from korak.chains.steps import Each, Listen, Parallel, Pause, Repeat, Start, Step, Work
 from korak.graphs.document import END, NEXT, TRIGGER
 from korak.model import Json, JsonObject
@@ -44,13 +44,20 @@ def compile_steps(
     """
     nodes: list[Json] = [
         {"id": START, "type": TRIGGER, "config": {"on": "manual"}},
-        {"id": BEGIN, "type": "set_field", "config": {"field": "state", "value": {"ref": "input"}}},
+        {"id": BEGIN, "type": "set_field", "config": {"field": "state", "value": {"ref": "input"}}, "counts": False},
     ]
     edges: list[Json] = [_edge(START, BEGIN)]
     ways: list[tuple[str, str]] = [(BEGIN, NEXT)]
     compiler = _Compiler(steps, options)
+    makers: dict[str, str] = {}
     for number, step in enumerate(steps):
         made = compiler.compile(step, number)
+        for node in _list_ids(made.nodes):
+            other = makers.setdefault(node, step.name)
+            if other != step.name:
+                raise misuse(
+                    f"The steps {other!r} and {step.name!r} would both make the node {node}: name one otherwise."
+                )
         if undo and step.name in undo:
             made.nodes[-1]["compensate"] = undo[step.name]
         edges.extend(_edge(source, get_id(step.name), outcome) for source, outcome in ways)
@@ -95,7 +102,7 @@ class _Compiler:
     def _compile_work(self, step: Work) -> Made:
         what = f"The step {step.name!r}"
         node = _node(step.name, step.handler.key, bind(step.handler, step.parameters, what))
-        node |= self._run(step.handler) | {"save": MERGE}
+        node |= self._run(step.handler) | _limit(step.flow) | {"save": MERGE}
         if step.jumps is None:
             node["jumps"] = "any"
         elif step.jumps:
@@ -109,16 +116,17 @@ class _Compiler:
     def _compile_parallel(self, step: Parallel) -> Made:
         branches: JsonObject = {}
         for number, handler in enumerate(step.handlers):
-            body = self._compile_body(f"{get_id(step.name)}_{number}", handler, {}, PUBLIC, save=True)
+            members = _limit(step.flow) | {"save": MERGE}
+            body = self._compile_body(get_part(step.name, str(number)), handler, {}, members=members)
             branches[f"branch_{number}"] = body
         return Made((_node(step.name, "parallel", {}) | {"branches": branches},))
 
     def _compile_each(self, step: Each) -> Made:
-        name = get_id(step.name)
         config: JsonObject = {"items": {"ref": get_path(step.items), "default": []}, "mode": step.mode}
         if step.quorum is not None:
             config["quorum"] = step.quorum
-        body = self._compile_body(f"{name}_item", step.handler, step.parameters, ITEM)
+        members = _limit(step.flow)
+        body = self._compile_body(get_part(step.name, "item"), step.handler, step.parameters, ITEM, members=members)
         node = _node(step.name, "for_each", config) | {"body": body, "save": {"key": step.result_key}}
         if step.reducer is None:
             return Made((node,))
@@ -128,8 +136,8 @@ class _Compiler:
         what = f"The reducer of {step.name!r}"
         results: JsonObject = {"ref": f"{get_path(step.result_key)}.results"}
         config = bind(reducer, {}, what, {**PUBLIC, "results": results})
-        node = _node(f"{get_id(step.name)}_reducer", reducer.key, config) | self._run(reducer)
-        node |= {"save": MERGE, "jumps": "any"}
+        node = _node(get_part(step.name, "reducer"), reducer.key, config) | self._run(reducer)
+        node |= {"save": MERGE, "jumps": "any", "counts": False}
         onward = _list_outcomes(reducer, node, what)
         return Made((each, node), onward, (_edge(str(each["id"]), str(node["id"])),))
 
@@ -138,17 +146,17 @@ class _Compiler:
         name: str,
         handler: Handler,
         given: Mapping[str, Any],
-        around: Mapping[str, JsonObject],
+        around: Mapping[str, JsonObject] = PUBLIC,
         *,
-        save: bool = False,
+        members: JsonObject,
     ) -> JsonObject:
         what = f"The handler {handler.key}"
         node = _node(name, handler.key, bind(handler, given, what, around)) | self._run(handler)
-        if save:
-            node["save"] = MERGE
+        node |= {"jumps": []} | members
         others = [outcome for outcome in _list_outcomes(handler, node, what) if outcome != NEXT]
-        ends: list[Json] = [_node(f"{name}_end", "end", {})] if others else []
-        edges: list[Json] = [_edge(name, f"{name}_end", outcome) for outcome in others]
+        end = get_part(name, "end")
+        ends: list[Json] = [_node(end, "end", {})] if others else []
+        edges: list[Json] = [_edge(name, end, outcome) for outcome in others]
         return {"start": name, "nodes": [node, *ends], "edges": edges}
 
     def _compile_listen(self, step: Listen, number: int) -> Made:
@@ -177,6 +185,18 @@ def run(handler: Handler, options: Options) -> JsonObject:
     if options.queue is not None and (made is None or made.queue is None):
         members["queue"] = options.queue
     return members
+
+
+def _limit(flow: Sequence[JsonObject]) -> JsonObject:
+    return {"flow": [*flow]} if flow else {}
+
+
+def _list_ids(nodes: Iterable[Any]) -> Iterator[str]:
+    """Of all nodes, those of bodies too."""
+    for node in nodes:
+        yield node["id"]
+        for body in (*node.get("branches", {}).values(), node.get("body")):
+            yield from _list_ids(body["nodes"] if body else ())
 
 
 def _node(name: str, kind: str, config: JsonObject) -> JsonObject:

@@ -12,14 +12,11 @@ from korak.chains.dispatching import Dispatched
 from korak.chains.given import misuse, plain, show
 from korak.chains.naming import read_name
 from korak.chains.numbers import read_count, sum_seconds
-from korak.graphs import hygiene
 from korak.graphs.document import RUN_LIMITS
 from korak.graphs.schema import QUEUE
 from korak.model import Json, JsonObject, Priority
 
 MAX_VERSION = 100
-BEGINNING = 1
-"""Transitions that a chain makes before its first step: the payload enters the state."""
 
 
 class Governed(Dispatched):
@@ -54,7 +51,7 @@ class Governed(Dispatched):
     def version(self, version: str) -> Self:
         """Your own version of the chain: a label `version:<text>` of every run, and part of the checksum."""
         read = read_name(version, "A version")
-        if len(read) > MAX_VERSION or hygiene.check_json(read):
+        if len(read) > MAX_VERSION:
             raise misuse(f"A version is a text of {MAX_VERSION} characters at most.")
         return self._set("label", f"version:{read}")
 
@@ -67,7 +64,7 @@ class Governed(Dispatched):
 
     def max_transitions(self, limit: int) -> Self:
         """How many steps may be completed; a straight chain of n steps passes with n."""
-        self._limits["max_transitions"] = _read_limit("max_transitions", limit, BEGINNING)
+        self._limits["max_transitions"] = _read_limit("max_transitions", limit)
         return self
 
     def max_for_each_items(self, limit: int) -> Self:
@@ -105,10 +102,10 @@ class Governed(Dispatched):
         return {**self._settings, "limits": {**self._limits}} if self._limits else {**self._settings}
 
 
-def _read_limit(name: str, given: int, added: int = 0) -> int:
+def _read_limit(name: str, given: int) -> int:
     """A limit, which can only lower the engine's own."""
     most = RUN_LIMITS[name]
-    limit = read_count(given, name) + added
+    limit = read_count(given, name)
     if most is not None and limit > most:
-        raise misuse(f"{name} is {most - added} at most: it can only lower the engine's limit.")
+        raise misuse(f"{name} is {most} at most: it can only lower the engine's limit.")
     return limit

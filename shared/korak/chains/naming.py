@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Container, Iterable
 from typing import Final
@@ -22,7 +23,17 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 def get_id(name: str) -> str:
     """The node id of a step's name: small letters, digits and `_`; `s` goes before what doesn't begin with a letter."""
     made = re.sub(r"[^a-z0-9_]+", "_", name.lower())
-    return (made if made[:1].isalpha() else f"s{made}")[:MAX_ID]
+    return _fit(made if made[:1].isalpha() else f"s{made}")
+
+
+def get_part(name: str, part: str) -> str:
+    """The id of what belongs to a step's node: its name behind the node's."""
+    return _fit(f"{get_id(name)}_{part}")
+
+
+def _fit(made: str) -> str:
+    """An id of as many characters as one may have: the end of a longer one is told by its digest."""
+    return made if len(made) <= MAX_ID else f"{made[: MAX_ID - 9]}_{hashlib.sha256(made.encode()).hexdigest()[:8]}"
 
 
 def read_name(given: object, what: str) -> str:

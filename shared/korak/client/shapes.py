@@ -23,10 +23,12 @@ class WaitingFor(TypedDict):
     execution: str
     branch: str | None
     human: Literal["approval", "input", "decision"] | None
-    mode: Literal["all", "any"] | None
+    mode: Literal["all", "any", "quorum"] | None
+    quorum: int | None
     names: Sequence[str]
     matched: Sequence[str]
     remaining: Sequence[str]
+    failed: Sequence[str]
     result_key: str | None
     correlation: Any
     since: str

@@ -110,11 +110,11 @@ def _count_units(draft: Draft, node: PlannedNode) -> int | None:
 def _count_transitions(draft: Draft, node: PlannedNode, scope_id: int | None) -> int:
     """The transitions with this one. In a body only those that may come round again count, for that body."""
     if scope_id is None:
-        return draft.instance.transitions_count + 1
+        return draft.instance.transitions_count + node.counts
     if not node.comes_round:
         return 0
     count = draft.get_walk("transitions", scope_id).get("count")
-    return (count if isinstance(count, int) else 0) + 1
+    return (count if isinstance(count, int) else 0) + node.counts
 
 
 def _is_old(number: object, made: int, kept: int) -> bool:

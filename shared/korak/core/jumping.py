@@ -20,9 +20,9 @@ def get_jump(node: PlannedNode, output: JsonObject) -> Json:
     """The id of the node that an output names, by id or by its step's name, or whatever stands there instead.
 
     What a reducer names is its for_each's jump. What a node that is decided here gives may come from outside, so
-    without `jumps` of its own it names none: who sends a signal doesn't choose.
+    without `jumps` of its own it names none: who sends a signal doesn't choose. Nor does a node with empty `jumps`.
     """
-    is_mute = node.branch == REDUCED or (node.is_pure and node.jumps is None)
+    is_mute = node.branch == REDUCED or (node.is_pure if node.jumps is None else not node.jumps)
     target = None if is_mute else output.get(JUMP)
     return node.names.get(target, target) if isinstance(target, str) else target
 

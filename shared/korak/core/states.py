@@ -152,12 +152,12 @@ def _move(plan: Plan, before: Position, line: Line, step: StepRun) -> Position |
     ended = {**before.ended, node.id: tell_ended(step)}
     if line.type is EventType.STEP_FAILED:
         return replace(before, seq=line.seq, ended=ended)
-    output, made = step.output or {}, before.transitions + 1
+    output, made = step.output or {}, before.transitions + node.counts
     return Position(
         line.seq,
         apply_written(before.state, list_written(node, output, line.told), list_removed(line.told)),
         _turn(before.loops, node, step),
-        _count_writers(plan, before, node, line.told, output) if plan.settings.prune_after else {},
+        _count_writers(before, node, line.told, output, made) if plan.settings.prune_after else {},
         made,
         output if is_work(node) else before.last,
         ended,
@@ -173,11 +173,11 @@ def _turn(loops: JsonObject, node: PlannedNode, step: StepRun) -> JsonObject:
 
 
 def _count_writers(
-    plan: Plan, before: Position, node: PlannedNode, told: Mapping[str, Any], output: JsonObject
+    before: Position, node: PlannedNode, told: Mapping[str, Any], output: JsonObject, made: int
 ) -> JsonObject:
     saved = list_saved(node, output)
     patch = {**(told.get(WROTE) or _read_patch(node, output) or {})}
-    writers = note_writers(before.writers, node, patch, saved, before.transitions + 1, before.state)
+    writers = note_writers(before.writers, node, patch, saved, made, before.state)
     return {key: writer for key, writer in writers.items() if key not in list_removed(told)}
 
 

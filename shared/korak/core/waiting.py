@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 from korak.core import tallying
@@ -16,6 +17,7 @@ from korak.core.snapshot import Kept
 from korak.graphs.conditions import compile_condition
 from korak.graphs.durations import compile_duration
 from korak.graphs.hygiene import canonical
+from korak.graphs.ordering import equal
 from korak.graphs.paths import lookup, parse
 from korak.model import (
     DeliveryKind,
@@ -114,13 +116,18 @@ def get_digest(owner_scope: str, name: str, match: JsonObject) -> str:
 
 def choose(draft: Draft, step: StepRun) -> Signal | None:
     """What wakes the step: the earliest arrival that fires. Its wait is fired and the siblings are cancelled (WT-6)."""
-    for arrival in sorted(_list_arrivals(draft, step), key=lambda arrival: arrival.at):
+    for arrival in sorted(_list_arrivals(draft, step), key=_get_turn):
         if arrival.delivery is not None and arrival.delivery.id not in draft.deliveries:
             continue
         signal = _fire(draft, step, arrival)
         if signal is not None:
             return signal
     return None
+
+
+def _get_turn(arrival: Arrival) -> tuple[datetime, float]:
+    """Of what came at the same instant the row that was written first, and a time that is over last."""
+    return arrival.at, inf if arrival.delivery is None else arrival.delivery.id
 
 
 def _list_arrivals(draft: Draft, step: StepRun) -> Iterator[Arrival]:
@@ -182,14 +189,7 @@ def does_match(match: JsonObject | None, payload: Json) -> bool:
         return True
     if not isinstance(payload, dict):
         return False
-    return all(canonical_equal(lookup(parse(path), payload), value) for path, value in match.items())
-
-
-def canonical_equal(found: object, wanted: Json) -> bool:
-    """Whether two JSON values are the same, numbers by value; what is missing equals nothing."""
-    if isinstance(found, bool) != isinstance(wanted, bool):
-        return False
-    return found == wanted
+    return all(equal(lookup(parse(path), payload), value) for path, value in match.items())
 
 
 def _fire(draft: Draft, step: StepRun, arrival: Arrival) -> Signal | None:

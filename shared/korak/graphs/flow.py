@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from korak.graphs.document import Body
@@ -74,6 +75,13 @@ def get_dominators(start: N, successors: Successors[N]) -> Dominators[N]:
                 masks[node] = mask
                 is_changed = True
     return Dominators(bits, masks)
+
+
+def get_line(start: N, successors: Successors[N]) -> list[N]:
+    """The nodes from `start` on in the one order that they can stand in, ways back aside; empty if it isn't one."""
+    order = _list_postorder([start], successors)[::-1]
+    follows = all(after in successors.get(before, ()) for before, after in pairwise(order))
+    return order if follows else []
 
 
 def list_cycles(successors: Successors[N], *, without: Collection[N] = ()) -> list[list[N]]:

@@ -10,7 +10,7 @@ from korak.errors import Invalid
 from korak.graphs.configs import compile_config, list_reads
 from korak.graphs.document import REDUCED, Body, Graph, Node, read_graph
 from korak.graphs.durations import compile_duration
-from korak.graphs.flow import get_repeating, get_successors
+from korak.graphs.flow import get_line, get_repeating, get_successors
 from korak.graphs.hooks import ON_CANCEL, ON_DEADLINE, list_hooks
 from korak.graphs.inputs import begins_with_input, get_input_schema
 from korak.graphs.limiting import read_flow
@@ -60,11 +60,15 @@ class _Planner:
         for node in nodes.values():
             node.compensate = hooks.get(node.id)
         inputs = get_input_schema(trigger.config)
+        start = next(iter(self._targets[trigger.id].values()))
+        line, places = self._draw_line(start, nodes)
         return Plan(
             key=graph.key,
             trigger=trigger.id,
-            start=next(iter(self._targets[trigger.id].values())),
+            start=start,
             nodes=nodes,
+            line=line,
+            places=places,
             settings=self._plan_settings(hooks),
             referenced=self._get_referenced(nodes, hooks.values()),
             signals=get_signals((graph.nodes[node.id], node.waits) for node in nodes.values()),
@@ -85,6 +89,16 @@ class _Planner:
                 if edge.target not in self._graph.nodes:
                     raise Invalid("edge_unknown_node", id=edge.target)
                 self._targets.setdefault(edge.source, {})[edge.outcome] = edge.target
+
+    def _draw_line(self, start: str, nodes: Mapping[str, PlannedNode]) -> tuple[tuple[str, ...], dict[str, int]]:
+        outermost = next(body for body in self._graph.bodies if body.container is None)
+        line: list[str] = []
+        places: dict[str, int] = {}
+        for name in get_line(start, get_successors(outermost, with_jumps=False)):
+            is_step = nodes[name].counts and nodes[name].type != "end"
+            line += [name] if is_step else []
+            places[name] = len(line) if nodes[name].type == "end" else max(0, len(line) - 1)
+        return tuple(line), places
 
     def _plan_node(self, node: Node, frozen: JsonObject) -> PlannedNode:
         name = cast("str", frozen["type"])
@@ -110,6 +124,7 @@ class _Planner:
             priority=read_priority(raw.get("priority") or settings.get("priority")),
             max_output=cast("int | None", entry["max_output"]),
             cost=0 if entry["is_pure"] else cast("int", raw.get("cost", entry.get("cost", 1))),
+            counts=raw.get("counts") is not False,
             has_cancel_hook=bool(entry["has_cancel_hook"]),
             waits=bool(entry["waits"]),
             streams=bool(entry.get("streams")),

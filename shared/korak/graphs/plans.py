@@ -51,6 +51,8 @@ class PlannedNode:
     max_output: int | None
     cost: int
     """The units that a completed visit counts for; what is decided without a handler counts for none."""
+    counts: bool
+    """Whether a completed visit is a transition; else it belongs to the step before it."""
     has_cancel_hook: bool
     waits: bool
     streams: bool
@@ -129,6 +131,10 @@ class Plan:
     begins_with_input: bool = False
     """Whether its first node makes the input the state, as a chain's does."""
     has_compensations: bool = False
+    line: tuple[str, ...] = ()
+    """Its outermost steps, but for the end, where they follow each other in one line; else none."""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """Where each node of that line stands: how many of its steps come before. The end comes after all."""
     cleans_up: bool = False
     """Whether anything runs after it was cancelled or has failed, besides what its step types do on a cancel."""
 
@@ -147,12 +153,12 @@ class Plan:
             case _:
                 assert_never(role)
 
-    def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
-        """A start's input with the declared defaults, and what is wrong with it."""
+    def accept(self, given: JsonObject, most: int | None = None) -> tuple[JsonObject, list[Issue]]:
+        """A start's input with the declared defaults, and what is wrong with it. `most`: bytes of any state here."""
         filled, issues = given, []
         if self.inputs is not None and self.input_schema is not None:
             filled = fill_defaults(self.inputs, given)
             issues = self.input_schema.check(filled, code="invalid_input")
         if self.begins_with_input and not issues:
-            issues = check_payload(filled, self.settings.limits)
+            issues = check_payload(filled, self.settings.limits, most)
         return filled, issues

@@ -19,6 +19,12 @@ NAME = "^[A-Za-z_][A-Za-z0-9_-]{0,63}" + END
 OUTCOME = "^[A-Za-z_$][A-Za-z0-9_-]{0,63}" + END
 QUEUE = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END
 
+MOST_LIMITS = 8
+"""Limits by key that a node or a graph may have."""
+
+MOST_LIMITED = 1_000_000
+"""What such a limit may be at most."""
+
 UNSERVED = "x-korak-unserved"
 """Marks on an object the members of `korak.graph/v1` that this version doesn't serve: refused by name, not ignored."""
 
@@ -112,6 +118,11 @@ def _node() -> JsonObject:
                 "minimum": 0,
                 "description": "The units that each completed visit counts for in limits.max_cost_units.",
             },
+            "counts": {
+                "type": "boolean",
+                "description": "Whether completing it is a transition; if not, it belongs to the step before it.",
+                "default": True,
+            },
             "on_error": _on_error(),
             "jumps": _jumps(),
             "compensate": _hook("What undoes it, once it has completed and the run is cancelled."),
@@ -161,8 +172,9 @@ def _on_error() -> JsonObject:
 def _jumps() -> JsonObject:
     target: JsonObject = {"type": "string", "pattern": r"^([a-z][a-z0-9_]{0,63}|\$end)" + END}
     return {
-        "description": 'The nodes that a returned _next_step may name, $end for the end; "any" for all beside it.',
-        "anyOf": [{"const": "any"}, {"type": "array", "items": target, "minItems": 1}],
+        "description": 'The nodes that a returned _next_step may name, $end for the end; "any" for all beside it.'
+        " With an empty list it is no jump.",
+        "anyOf": [{"const": "any"}, {"type": "array", "items": target}],
     }
 
 
@@ -299,7 +311,7 @@ def _limits() -> JsonObject:
 
 
 def _flow(what: str) -> JsonObject:
-    positive: JsonObject = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
+    positive: JsonObject = {"type": "integer", "minimum": 1, "maximum": MOST_LIMITED}
     rate = _object(
         {"limit": positive | {"description": "How many."}, "per": {"$ref": "#/$defs/duration"}},
         required=["limit", "per"],
@@ -316,7 +328,7 @@ def _flow(what: str) -> JsonObject:
         description="A key with a concurrency, a rate, or both.",
     )
     rule["anyOf"] = [{"required": ["concurrency"]}, {"required": ["rate"]}]
-    return _list(rule, f"The limits for {what}.") | {"maxItems": 8}
+    return _list(rule, f"The limits for {what}.") | {"maxItems": MOST_LIMITS}
 
 
 def _priority() -> JsonObject:

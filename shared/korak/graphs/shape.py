@@ -163,7 +163,9 @@ def _get_detail(error: ValidationError, keyword: str, schema: JsonObject) -> str
             return f"One of {', '.join(json.dumps(value) for value in expected)} is expected."
         case "pattern":
             return f"It doesn't match {str(expected).removesuffix(END)}$."
-        case "minLength" | "maxLength" | "minItems" | "minProperties" | "maxProperties" | "minimum" | "maximum":
+        case "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties":
+            return f"{keyword} is {expected}."
+        case "minimum" | "maximum":
             return f"{keyword} is {expected}."
         case _:
             about = cast("str", schema.get("description") or "")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from korak.errors import StepFailed
+from korak.graphs import paths
 from korak.model import Json, JsonObject, SignalKind, WaitKind
 
 Due: TypeAlias = "datetime | Json"
@@ -174,9 +175,7 @@ def _duration(given: Json | timedelta) -> Json:
 def _correlated(item: WaitItem, state: Mapping[str, Any]) -> WaitItem:
     if item.correlation is None:
         return item
-    value: Any = state
-    for name in item.correlation.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            raise StepFailed("missing_value", path=f"state.{item.correlation}")
-        value = value[name]
+    value: Any = paths.lookup(paths.parse(item.correlation), state)
+    if value is paths.MISSING:
+        raise StepFailed("missing_value", path=f"state.{item.correlation}")
     return replace(item, match={**(item.match or {}), item.correlation: value})

@@ -75,6 +75,62 @@ async def test_every_way_that_a_run_can_stand(api: Api, database_url: str) -> No
     assert (await api.show(completing))["status"] == "completed"
 
 
+async def test_a_run_says_at_which_of_its_steps_it_is(api: Api, database_url: str) -> None:
+    """Alone and in a list; a failed one says where that was, a cancelled one nothing"""
+    built = chain("goes").max_attempts(1).then("test.ok", "First").wait_for_signal("go").then("test.ok", "last")
+    ulid = await run(api, built.document())
+    one = f"/v1/instances/{ulid}"
+
+    async def look() -> tuple[Any, ...]:
+        [listed] = [item for item in (await api.get("/v1/instances")).json()["items"] if item["id"] == ulid]
+        shown = await api.show(ulid)
+        assert shown["progress"] == listed["progress"]
+        return tuple((shown["progress"] or {}).values())
+
+    async with open_flows(database_url) as flows:
+        assert await look() == ("First", 0, 3)
+        await work(flows, api)
+        assert await look() == ("wait_for_go", 1, 3)
+        await api.post(f"{one}/pause")
+        assert (await api.post(f"{one}/resume")).json()["progress"] == {"name": "wait_for_go", "index": 1, "total": 3}
+        await api.post(f"{one}/signal", {"name": "go", "payload": {}})
+        assert await look() == ("last", 2, 3)
+        await work(flows, api, Raised("test.no", "no", is_retryable=False))
+        assert await look() == ("last", 2, 3)
+        await api.post(f"{one}/retry")
+        await work(flows, api)
+        assert await look() == (None, 3, 3)
+        ulid = await run(api, built.document())
+        one = f"/v1/instances/{ulid}"
+        await api.post(f"{one}/cancel")
+        assert await look() == ()
+
+
+async def test_a_graph_with_several_ways_says_no_progress(api: Api) -> None:
+    inner = parallel("both", left=body(node("ask", "wait", signal="go")), right=body(node("other", "wait", signal="x")))
+    await api.publish(line("rows", inner))
+    assert (await api.start("rows"))["progress"] == {"name": "both", "index": 0, "total": 1}
+    ways = line("ways", node("big", "condition", **{"if": {"cel": "true"}}), node("nap", "wait", signal="go"))
+    edges: Any = ways["edges"]
+    edges[-2:] = [
+        {"from": "big", "outcome": "true", "to": "nap"},
+        {"from": "big", "outcome": "false", "to": "done"},
+        {"from": "nap", "to": "done"},
+    ]
+    await api.publish(ways)
+    assert (await api.start("ways"))["progress"] == {"name": "nap", "index": 1, "total": 2}
+    ways["key"] = "other-ways"
+    nodes: Any = ways["nodes"]
+    nodes.append({"id": "other", "type": "wait", "config": {"signal": "go"}})
+    edges[-2:] = [
+        {"from": "big", "outcome": "false", "to": "other"},
+        {"from": "nap", "to": "done"},
+        {"from": "other", "to": "done"},
+    ]
+    await api.publish(ways)
+    assert (await api.start("other-ways"))["progress"] is None
+
+
 async def test_a_run_that_has_used_up_its_limit_offers_no_retry(api: Api, database_url: str) -> None:
     """Spec 6: what `actions` says is what the command answers."""
     built = chain("spent").max_transitions(1).then("test.ok").then("test.ok")

@@ -72,8 +72,11 @@ async def test_a_run_tells_which_runs_it_waits_for_and_which_have_come(api: Api,
     ids = [child["ulid"] for child in children]
     [told] = (await get(api, f"/v1/instances/{ulid}"))["waiting_for"]
     assert (told["kind"], told["mode"], told["names"]) == ("workflows", "quorum", ids)
-    assert (told["matched"], told["remaining"]) == ([ids[0]], ids[2:])
+    assert (told["quorum"], told["matched"], told["remaining"], told["failed"]) == (2, [ids[0]], ids[2:], [ids[1]])
     assert told["result_key"] == "r"
+    shown = await get(api, f"/v1/instances/{ulid}")
+    assert shown["budget"]["started_workflows"] == 4
+    assert shown["budget"]["limits"]["max_started_workflows"] == 10_000
 
 
 async def test_a_command_over_http_reaches_the_children(api: Api, families: Families) -> None:

@@ -272,7 +272,7 @@ async def test_what_may_be_done_is_told(api: Api, database_url: str) -> None:
     }
 
     paused = (await api.post(f"/v1/instances/{instance['id']}/pause")).json()
-    assert (paused["actions"]["pause"], paused["actions"]["resume"]) == ("instance_not_pausable", True)
+    assert (paused["actions"]["pause"], paused["actions"]["resume"]) == ("instance_paused", True)
     await api.post(f"/v1/instances/{instance['id']}/resume")
     async with open_flows(database_url) as flows:
         step = await claim(flows, api, instance["id"])
@@ -314,8 +314,10 @@ async def test_an_instance_shows_its_limits_and_what_it_has_used(api: Api, datab
     budget = (await api.show(started["id"]))["budget"]
 
     engine = api.resources.limits.run
-    others = {name: engine[name] for name in ("max_steps", "max_for_each_items", "max_state_bytes")}
+    others = {
+        name: engine[name] for name in ("max_steps", "max_for_each_items", "max_started_workflows", "max_state_bytes")
+    }
     assert budget["limits"] == {**others, **limits}
-    assert (budget["steps"], budget["transitions"], budget["cost_units"]) == (2, 1, 1)
+    assert (budget["steps"], budget["transitions"], budget["cost_units"], budget["started_workflows"]) == (2, 1, 1, 0)
     assert budget["state_bytes"] == len('{"price":{"unit":1}}')
     assert started["budget"]["limits"] == budget["limits"]

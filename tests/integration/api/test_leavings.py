@@ -140,7 +140,7 @@ async def test_a_step_shows_how_far_it_is(api: Api) -> None:
         "update workflow_step_runs set heartbeat = $1", {"at": "2030-01-01T00:00:00+00:00", "progress": {"done": 3}}
     )
     [step] = (await api.get(f"{one}/steps")).json()["items"]
-    assert (step["progress"], step["heartbeat_at"]) == ({"done": 3}, "2030-01-01T00:00:00+00:00")
+    assert (step["progress"], step["heartbeat_at"]) == ({"done": 3}, "2030-01-01T00:00:00Z")
 
 
 async def test_an_instance_has_no_artifacts_at_first(api: Api) -> None:

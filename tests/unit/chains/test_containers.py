@@ -74,6 +74,37 @@ def test_a_reducer_reads_the_results_and_is_merged() -> None:
     assert (state["picked"], "rounds" in state, state["ok"]) == (0, False, 2)
 
 
+@pytest.mark.parametrize("to", ["last", "nowhere"])
+def test_what_a_branch_or_an_item_names_is_no_jump(to: Any) -> None:
+    built = chain("x").parallel([links.leap], "p").for_each("n", links.leap, "each").then(links.count, "mid")
+    begun = run(built.then(links.secretive, "last"), {"to": to, "n": [1]})
+    state = get_state(begun)
+    assert (begun.instance.status, state["leapt"], state["rounds"], state["ok"]) == (COMPLETED, True, 1, 2)
+    assert state["each"]["results"][0]["output"] == {"leapt": True, "_next_step": to}
+    assert "_next_step" not in state
+
+
+def test_a_reducer_belongs_to_its_for_each() -> None:
+    """One transition for both, and pruned together"""
+    built = chain("x").for_each("n", links.score, "scores", reducer=links.gather).max_transitions(1)
+    begun = run(built.prune_state_after(1), {"n": [1]})
+    assert (begun.instance.status, begun.instance.transitions_count) == (COMPLETED, 1)
+    assert sorted(get_state(begun)) == ["gathered", "n", "scores"]
+    begun = run(built.then(links.count).max_transitions(2), {"n": [1]})
+    assert sorted(get_state(begun)) == ["n", "rounds"]
+
+
+def test_names_that_are_as_long_as_they_may_be() -> None:
+    first, second = "x" * 70, "x" * 71
+    built = chain("x").for_each("n", links.score, name=first).for_each("n", links.score, name=second)
+    built = built.parallel([links.count, links.fork], "y" * 200).for_each(
+        "n", links.score, reducer=links.gather, name="z" * 64
+    )
+    begun = run(built, {"n": [1]})
+    assert begun.instance.status is COMPLETED
+    assert len([key for key in get_state(begun) if key.endswith("_results") or key[-9:-8] == "_"]) == 3
+
+
 def test_no_items() -> None:
     """T-FE-7: a key that isn't there is an empty list"""
     assert get_state(run(chain("x").for_each("n", links.score)))["s0_results"]["results"] == []

@@ -45,7 +45,12 @@ def test_a_chain_is_a_graph() -> None:
         "name": "Report",
         "nodes": [
             {"id": "start", "type": "trigger", "config": {"on": "manual"}},
-            {"id": "begin", "type": "set_field", "config": {"field": "state", "value": {"ref": "input"}}},
+            {
+                "id": "begin",
+                "type": "set_field",
+                "config": {"field": "state", "value": {"ref": "input"}},
+                "counts": False,
+            },
             {
                 "id": "fetch",
                 "type": "tests.support.links.fetch",
@@ -169,7 +174,7 @@ def test_options_are_settings() -> None:
         "label": "version:2024-05",
         "execution_timeout": 5_400,
         "queue": "pipelines",
-        "limits": {"max_transitions": 4, "max_state_bytes": 2_000},
+        "limits": {"max_transitions": 3, "max_state_bytes": 2_000},
     }
     assert chain("x").then(links.count).with_priority(3).document()["settings"] == {"priority": "urgent"}
 
@@ -297,6 +302,7 @@ def test_containers_are_nodes_with_bodies() -> None:
                         "type": "tests.support.links.fetch",
                         "config": {"order": {"ref": "state.order"}},
                         "type_version": 1,
+                        "jumps": [],
                         "save": {"merge": True},
                     }
                 ],
@@ -305,7 +311,7 @@ def test_containers_are_nodes_with_bodies() -> None:
             "branch_1": {
                 "start": "both_1",
                 "nodes": [
-                    {"id": "both_1", "type": "links.fork", "type_version": 1, "save": {"merge": True}},
+                    {"id": "both_1", "type": "links.fork", "type_version": 1, "jumps": [], "save": {"merge": True}},
                     {"id": "both_1_end", "type": "end"},
                 ],
                 "edges": [
@@ -328,6 +334,7 @@ def test_containers_are_nodes_with_bodies() -> None:
                     "type": "tests.support.links.score",
                     "config": {"item": {"ref": "item"}, "index": {"ref": "index"}},
                     "type_version": 1,
+                    "jumps": [],
                 }
             ],
             "edges": [],

@@ -400,7 +400,7 @@ def test_a_run_that_has_used_up_its_limit_is_not_retried(limit: str) -> None:
 
 
 def test_a_limit_of_the_engine_that_was_raised_lets_a_run_be_retried() -> None:
-    low = Policy(limits={**Policy().limits, "max_transitions": 2})
+    low = Policy(limits={**Policy().limits, "max_transitions": 1})
     begun = run(chain("x").then(links.count, "a").then(links.count, "b"), policy=low)
     with pytest.raises(Conflict):
         begun.tell(RetryAsked())

@@ -81,6 +81,14 @@ CASES: dict[str, tuple[Case, str]] = {
     "blank name": (lambda c: c.then(links.count, " "), "The name of a step is a text that isn't empty"),
     "empty name": (lambda c: c.wait_for_signal("a", name=""), "The name of a step is a text that isn't empty"),
     "long name": (lambda c: c.then(links.count, "a" * 201), "has 200 characters at most"),
+    "name of a branch": (
+        lambda c: c.parallel([links.count], "a").then(links.count, "a_0").document(),
+        "The steps 'a' and 'a_0' would both make the node a_0",
+    ),
+    "name of an item": (
+        lambda c: c.then(links.count, "a_item").for_each("n", links.score, name="a").document(),
+        "The steps 'a_item' and 'a' would both make the node a_item",
+    ),
     "unknown parameter": (lambda c: c.then(links.price, curency="EUR"), "takes no curency. Is currency meant?"),
     "class parameter": (lambda c: c.then(links.Ship, to="x"), "links.ship takes no to"),
     "no JSON": (lambda c: c.then(links.price, currency=timedelta(1)), "currency isn't JSON"),
@@ -175,7 +183,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "version long": (lambda c: c.version("a" * 101), "100 characters at most"),
     "deadline none": (lambda c: c.must_complete_within(), "needs more than no time"),
     "transitions": (lambda c: c.max_transitions(0), "max_transitions is a whole number from 1"),
-    "transitions many": (lambda c: c.max_transitions(10_000), "max_transitions is 9999 at most"),
+    "transitions many": (lambda c: c.max_transitions(10_001), "max_transitions is 10000 at most"),
     "items": (lambda c: c.max_for_each_items(10_001), "max_for_each_items is 10000 at most"),
     "bytes": (lambda c: c.max_state_bytes(-1), "max_state_bytes is a whole number from 1"),
     "too many steps": (lambda c: [c.then(links.count) for _ in range(500)][-1].document(), "over its limit"),

@@ -56,6 +56,26 @@ def test_t_guard_7_what_breaks_a_limit_is_tried_once_and_follows_no_exit() -> No
     assert get_state(run) == {}
 
 
+@pytest.mark.parametrize(("limit", "completes"), [(2, True), (1, False)])
+def test_what_counts_with_the_step_before_it_is_no_transition(limit: int, completes: bool) -> None:
+    run = Run(document(save("a", "a"), save("b", "b", counts=False), save("c", "c"), limits={"max_transitions": limit}))
+    drain(run)
+    if completes:
+        assert (get_status(run), run.instance.transitions_count) == (COMPLETED, 2)
+    else:
+        assert fails_with(run, "budget_transitions") == {"limit": 1, "actual": 2}
+        assert sorted(get_state(run)) == ["a", "b"]
+
+
+def test_what_counts_with_the_step_before_it_is_pruned_with_it() -> None:
+    run = Run(document(save("a", "a"), save("b", "b", counts=False), save("c", "c"), prune_state_after=1))
+    run.work()
+    run.work()
+    assert sorted(get_state(run)) == ["a", "b"]
+    drain(run)
+    assert list(get_state(run)) == ["c"]
+
+
 def test_every_branch_and_item_costs_and_what_is_decided_without_a_handler_does_not() -> None:
     items = for_each([1, 2, 3], body(node("x")))
     both = parallel(a=body(node("y", cost=0)), b=body(node("z", cost=5)))

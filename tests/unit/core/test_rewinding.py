@@ -222,6 +222,18 @@ def test_what_was_undone_is_read_no_more() -> None:
     assert get_state(run)["c"]["value"] == "nothing"
 
 
+def test_the_transitions_and_writers_of_what_counts_with_the_step_before_it_are_rolled_back() -> None:
+    run = Run(document(save("a"), save("b", counts=False), save("c"), save("d"), prune_state_after=2))
+    for _ in range(3):
+        run.work()
+    run.tell(RewindAsked("b"))
+    assert run.instance.transitions_count == 1
+    run.work()
+    assert (sorted(get_state(run)), run.instance.transitions_count) == (["a", "b", "c"], 2)
+    run.work()
+    assert (sorted(get_state(run)), run.instance.transitions_count) == (["c", "d"], 3)
+
+
 def test_bodies_are_left_and_entered_anew() -> None:
     both = parallel("both", a=body(save("x")), b=body(save("y"), save("z")))
     run = Run(document(save("a"), both, save("b")))

@@ -191,15 +191,20 @@ def test_an_outcome_that_the_type_does_not_declare_fails_the_step() -> None:
         ((), "$end", "completed"),
         ((), "nowhere", "unknown_jump"),
         (None, "b", "unknown_jump"),
+        ([], "b", "a"),
+        ([], 5, "a"),
     ],
 )
 def test_an_output_may_jump_where_its_node_allows_it(jumps: Any, target: Any, expected: str) -> None:
-    """Exempt from the loop rule; what a node's `jumps` don't name is refused."""
+    """Exempt from the loop rule; what a node's `jumps` don't name is refused, unless they are an empty list."""
     built = graph("j").trigger("manual").node("done", "end").node("b", "test.ok").node("a", "test.ok")
-    built = built if jumps is None else built.jumps(*jumps)
+    built = built if jumps is None or jumps == [] else built.jumps(*jumps)
     built = built.node("go", "test.ok")
     built = built.edge("start", "go").edge("go", "a").edge("a", "a2").node("a2", "test.ok").edge("a2", "b")
-    run = Run(built.edge("b", "done"))
+    written: Any = built.edge("b", "done").document()
+    if jumps == []:
+        next(node for node in written["nodes"] if node["id"] == "a")["jumps"] = []
+    run = Run(written)
     run.work()
     run.claim()
     run.finish(Complete(output={"x": 1, "_next_step": target}))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korak.errors import StepFailed
+from korak.graphs.paths import Malformed
 from korak.model import SignalKind, WaitKind
 from korak.steps.waits import Signal, WaitItem, WaitSpec
 
@@ -64,10 +65,22 @@ def test_a_correlation_becomes_a_match_once() -> None:
     assert spec.correlate({"order": {"id": 7}}) == spec
 
 
-def test_a_correlation_that_the_state_lacks_is_missing_value() -> None:
+@pytest.mark.parametrize("path", ["orders[1].id", 'orders[1]["id"]', '["a b"]', 'x["a.b"]', "order-id", "nothing"])
+def test_a_correlation_is_any_path(path: str) -> None:
+    state = {"orders": [{"id": 6}, {"id": 7}], "x": {"a.b": 7}, "order-id": 7, "nothing": None}
+    if path.startswith("["):
+        with pytest.raises(Malformed):
+            WaitSpec.signal("paid", correlation=path).correlate(state)
+        return
+    [item] = WaitSpec.signal("paid", correlation=path).correlate(state).items
+    assert item.match == {path: None if path == "nothing" else 7}
+
+
+@pytest.mark.parametrize("path", ["order.id", "order[0]", 'order["id"]', "orders"])
+def test_a_correlation_that_the_state_lacks_is_missing_value(path: str) -> None:
     with pytest.raises(StepFailed) as caught:
-        WaitSpec.signal("paid", correlation="order.id").correlate({"order": 1})
-    assert (caught.value.code, caught.value.params) == ("missing_value", {"path": "state.order.id"})
+        WaitSpec.signal("paid", correlation=path).correlate({"order": 1})
+    assert (caught.value.code, caught.value.params) == ("missing_value", {"path": f"state.{path}"})
 
 
 @given(

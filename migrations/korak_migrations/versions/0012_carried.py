@@ -1,4 +1,4 @@
-"""Holds have a version, by which a decision is held to those that it asked."""
+"""Carried effects: what a run did once where it came from is known to it here."""
 
 from __future__ import annotations
 
