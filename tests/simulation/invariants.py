@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from korak.core import transitions
 from korak.core.changes import Changes
-from korak.core.counters import Counters
+from korak.core.counters import Counters, Pages
 from korak.core.facts import Finished, HandedBack, Lost
 from korak.core.rooms import Demand, FlowKey, list_demands
 from korak.core.rows import Scope, StepRun, Wait
@@ -141,7 +141,7 @@ def _check_tokens(family: Family, changes: Changes) -> None:
     if instance.is_ended:
         return
     for step in live:
-        assert _is_driven(family, step), step
+        assert _is_driven(family, step, changes.before.policy.pages), step
     retried = {wait.step_run_id for wait in family.open_waits if wait.kind is WaitKind.RETRY}
     is_running = any(
         step.status is StepStatus.RUNNING or (step.status is StepStatus.QUEUED and step.id not in retried)
@@ -152,14 +152,14 @@ def _check_tokens(family: Family, changes: Changes) -> None:
     assert len(set(tokens)) == len(tokens)
 
 
-def _is_driven(family: Family, step: StepRun) -> bool:
+def _is_driven(family: Family, step: StepRun, pages: Pages) -> bool:
     waits = [wait for wait in family.open_waits if wait.step_run_id == step.id]
     match step.status:
         case StepStatus.RUNNING:
             return step.lease_until is not None and step.engine_id is not None
         case StepStatus.WAITING if step.counters is not None:
             counters = Counters.from_json(step.counters)
-            is_held = family.instance.paused_at is not None and counters.has_debt
+            is_held = family.instance.paused_at is not None and counters.has_debt(pages)
             return counters.running > 0 or step.ready_at is not None or is_held
         case StepStatus.WAITING if not waits:
             is_owed = step.ready_at is not None or family.instance.paused_at is not None

@@ -45,6 +45,7 @@ EVERYTHING = (
     "ended",
     "ended below another",
     "cascaded",
+    "brought",
     "held still",
     "undone",
     "BodyCompleted",

@@ -114,7 +114,8 @@ async def emit(call: Call) -> Answer:
 async def _match(call: Call, kept: Kept) -> int:
     match = await call.resources.matcher.match(kept.id, call.resources.clock.now())
     for instance_id in sorted(match.missed)[:MISSED]:
-        await call.resources.commander.answer(instance_id, Delivered())
+        if await call.resources.commander.answer(instance_id, Delivered()) is None:
+            call.resources.informer.remind(instance_id)
     return kept.matched + match.matched
 
 
