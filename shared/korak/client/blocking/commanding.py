@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from korak.client.addresses import get_hold_path, get_path
 from korak.client.blocking.linking import Link
-from korak.client.shapes import Artifact, ArtifactKind, Hold, HoldKind, Instance
+from korak.client.operations import Hold, HoldKind
+from korak.client.shapes import Artifact, ArtifactKind, Instance
 
 
 class Commanding(Link):
