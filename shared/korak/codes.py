@@ -61,6 +61,7 @@ MESSAGES: dict[str, str] = {
     "invalid_document": "The graph is wrong. Errors: {count}.",
     "invalid_config": "{detail}",
     "graph_too_large": "The graph is over its limit: {name} is {actual}, {limit} at most.",
+    "graph_too_long": "Every way through has {actual} nodes or more; limits.max_steps is {limit}, so no run would end.",
     "unknown_type": "No step type {type} is known here.",
     "duplicate_node": "The id {id} is used twice.",
     "trigger_missing": "The graph has no trigger.",

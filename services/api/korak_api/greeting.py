@@ -72,7 +72,9 @@ def _get_wish(call: Call) -> Wish:
 
 
 def _point(refused: Problem) -> Problem:
-    """What is wrong with the start stands in the request's `start`."""
+    """What is wrong with the start stands in the request's `start`; the name of the signal beside it."""
+    if refused.code == "unknown_signal":
+        return refused
     refused.issues = tuple(issue.at("/start") for issue in refused.issues)
     return refused
 
