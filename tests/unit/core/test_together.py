@@ -95,7 +95,10 @@ def test_each_fact_is_told_what_came_of_it() -> None:
 
 def test_a_step_that_is_nudged_twice_and_parks_still_looks_at_what_came_before() -> None:
     """Its waits have no row yet: the second claim, answered in the same go, would look for them in vain."""
-    run = Run(line(("s", "set_field", {"field": "state.x", "value": 1}), ("w", "wait", {"signal": "go"})), policy=Policy(walk=1))
+    run = Run(
+        line(("s", "set_field", {"field": "state.x", "value": 1}), ("w", "wait", {"signal": "go"})),
+        policy=Policy(walk=1),
+    )
     run.signal("go", {"n": 1})
     assert run.step.status is StepStatus.QUEUED
     facts = [Claimed(run.step.id, run.claimant()), Claimed(run.step.id, run.claimant())]
