@@ -136,10 +136,14 @@ def test_a_second_round_has_its_own_items() -> None:
 
 
 def test_more_items_than_allowed() -> None:
-    """T-GUARD-3"""
-    begun = run(chain("x").max_for_each_items(2).for_each("n", links.score), {"n": [1, 2, 3]})
+    """T-GUARD-3: they fail the for_each, once, and what the step before planned is kept"""
+    built = chain("x").max_for_each_items(2).max_attempts(5).then(links.profile, "plan", nested={"n": [1, 2, 3]})
+    begun = run(built.for_each("n", links.score, name="each"), {"n": [1, 2, 3]})
     assert (begun.instance.status, begun.family.failures[-1].code) == (FAILED, "budget_items")
-    assert begun.list_steps("s0_item") == []
+    assert begun.instance.failed_node_id == "each"
+    assert [step.attempt for step in begun.list_steps("each")] == [1]
+    assert begun.list_steps("each_item") == []
+    assert get_state(begun)["profile"] == {"n": [1, 2, 3]}
 
 
 def test_a_container_is_one_transition() -> None:
