@@ -9,7 +9,10 @@ import pytest
 from korak import chain
 from korak.model import InstanceStatus
 from tests.support import links
-from tests.support.chained import count_visits, get_state, run
+from tests.support.bodies import list_ready
+from tests.support.chained import count_visits, get_state, go_on, run
+from tests.support.plans import plan_of, registry
+from tests.support.runs import Run
 
 COMPLETED, FAILED = InstanceStatus.COMPLETED, InstanceStatus.FAILED
 
@@ -103,6 +106,17 @@ def test_names_that_are_as_long_as_they_may_be() -> None:
     begun = run(built, {"n": [1]})
     assert begun.instance.status is COMPLETED
     assert len([key for key in get_state(begun) if key.endswith("_results") or key[-9:-8] == "_"]) == 3
+
+
+def test_as_many_items_run_at_a_time_as_are_allowed() -> None:
+    built = chain("x").for_each("n", links.score, name="each", concurrency=2)
+    for made in built.step_types:
+        if registry().get(made.key) is None:
+            registry().add(made)
+    begun = Run(plan_of(built.document()), given={"n": [1, 2, 3, 4, 5]})
+    assert [step.node_id for step in list_ready(begun)] == ["each_item"] * 2
+    go_on(begun)
+    assert get_state(begun)["each_results"]["succeeded"] == 5
 
 
 def test_no_items() -> None:
