@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -343,14 +344,50 @@ async def test_what_cannot_be_written_down_is_refused_with_its_reason(here: Plac
     )
     await refuse(here, ulid, "another run waits for it")
     await here.api.fetch("delete from workflow_dependencies")
-    ledger = (
-        "insert into workflow_idempotency_keys (scope, key, instance_id, created_at) values ('effect', $1, $2, now())"
-    )
-    await here.api.fetch(ledger, "0" * 64, instance_id)
-    await refuse(here, ulid, "a step that may run again has done something once, which is kept here")
     await here.flows.finish(step, Complete(), here.clock.now())
     assert (await here.work_all(ulid))["status"] == "completed"
     assert (await here.api.get(f"/v1/instances/{ulid}/export")).status_code == 200
+
+
+async def begin_effect(place: Place, step: StepRun, name: str) -> Any:
+    """What `once(name)` finds as it begins."""
+    given = step.id, step.claim_token, get_effect(step, name), place.clock.now()
+    return await place.flows.get("select effect_begin($1, $2, $3, $4)", *given)
+
+
+def get_effect(step: StepRun, name: str) -> str:
+    return hashlib.sha256(f"effect\x1f{step.idempotency_key}\x1f{name}".encode()).hexdigest()
+
+
+async def test_what_was_done_once_is_not_done_again_there(here: Place, there: Place) -> None:
+    document = chain("once", node("a", "test.price", order="a"), node("ask", "wait", signal="go"))
+    ulid = await begin(here, there, document)
+    step = await here.claim(ulid)
+    assert step is not None
+    for name in ("charged", "told", "begun"):
+        assert await begin_effect(here, step, name) is None
+    ended = "update workflow_idempotency_keys set is_done = true, result = $2 where key = $1"
+    for name, result in (("charged", {"id": 7}), ("told", None)):
+        await here.flows.fetch(ended, get_effect(step, name), result)
+    lines = await move(here, there, ulid)
+    assert len(list_rows(lines, "effect")) == 2
+    again = await there.claim(ulid)
+    assert again is not None
+    assert await begin_effect(there, again, "charged") == {"result": {"id": 7}}
+    assert await begin_effect(there, again, "told") == {"result": None}
+    assert await begin_effect(there, again, "begun") is None
+
+
+async def test_nobody_says_what_another_run_has_done_once(here: Place, there: Place) -> None:
+    ulid = await begin(here, there, chain("once", node("a", "test.price", order="a")))
+    step = await here.claim(ulid)
+    assert step is not None
+    lines = await take_out(here.api, ulid)
+    forged = {"digest": get_effect(step, "charged"), "result": "forged", "created_at": here.clock.now().isoformat()}
+    token = await here.api.make_token(OwnerRole.OPERATOR, owner="team:2")
+    made = await send_in(here.api, [*lines[:-1], {"effect": forged}, {"end": {"lines": len(lines) - 1}}], token=token)
+    assert made.status_code == 201, made.text
+    assert await begin_effect(here, step, "charged") is None
 
 
 async def test_a_document_that_is_too_large_is_refused_on_both_ways(
