@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
 from korak.core.changes import Changes, spread
-from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised
+from korak.core.facts import Claimed, Delivered, Finished, HandedBack, HandlerResult, Raised
 from korak.core.snapshot import Claimant, Snapshot
 from korak.core.starting import grant_again
 from korak.errors import TransientError
@@ -20,10 +20,13 @@ from korak_engine.sights import Sights
 from tests.simulation.nesting import Asked
 from tests.simulation.store import Ask, EngineRow, Transaction
 from tests.simulation.work import IN_A_ROW, LEASE, SLOTS, Entry, Job, Nudge, Result, Work
-from tests.support import handlers
+from tests.support import handlers, ties
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+BROUGHT = 3
+"""Children to which a command goes at once; the waker brings it to the others."""
 
 
 class Engine:
@@ -305,6 +308,25 @@ class Engine:
             )
         except TransientError:
             self.world.count("hand back lost")
+
+    # what runs bid others
+
+    def bid(self, cascading: Sequence[int], bidden: Collection[str]) -> None:
+        """Bring these runs' commands to their first children; have those obey, and whoever is bidden by its ULID."""
+        self.jobs.append(self._bring(cascading, bidden))
+
+    def _bring(self, cascading: Sequence[int], bidden: Collection[str]) -> Job[None]:
+        memory = self.world.store.memory
+        runs = [family.instance.id for family in memory.families.values() if family.instance.ulid in bidden]
+        for instance in cascading:
+            yield
+            runs += ties.advance_cascade(memory, self.now, BROUGHT, instance) or []
+        asks = [Ask(run, Delivered()) for run in dict.fromkeys(runs)]
+        self.world.count("brought", len(asks))
+        try:
+            yield from self._transact(asks)
+        except TransientError:
+            self.world.count("bidden in vain")
 
     # dispatch
 

@@ -163,6 +163,8 @@ class Store:
         if isinstance(fact, Finished | Lost | HandedBack) and changes.dropped is None:
             invariants.check_holder(snapshot, fact)
         self._count(type(fact).__name__ + ("" if changes.dropped is None else f": {changes.dropped}"))
+        if any(row.discarded_at is not None for row in changes.deliveries):
+            self._count("signal discarded")
 
     def prepare(self, batch: Iterable[Changes], ids: Ids) -> None:
         """Give new rows their ids, and stamp what will be sent."""

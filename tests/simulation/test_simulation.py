@@ -45,6 +45,7 @@ EVERYTHING = (
     "ended",
     "ended below another",
     "cascaded",
+    "brought",
     "held still",
     "undone",
     "BodyCompleted",
@@ -59,6 +60,7 @@ EVERYTHING = (
     "wait_workflows completed",
     "wait_workflows failed",
     "tests.simulation.chaining.hop completed",
+    "signal discarded",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 

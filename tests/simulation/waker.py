@@ -56,9 +56,11 @@ class Waker:
 
     def _make_pass(self) -> Pass:
         now, memory = self._now, self.world.store.memory
-        while ties.advance_cascade(memory, now, PAGE) is not None:
+        while (children := ties.advance_cascade(memory, now, PAGE)) is not None:
             self.world.count("cascaded")
             yield
+            for child in children:
+                yield from self._answer(Ask(child, Delivered()))
         yield from self._deliver(now)
         self.world.network.send(self._look(now), now)
         stamps.match_events(memory, now)

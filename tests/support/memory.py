@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from korak.core.changes import Cascade, Changes, Leavings, Outward
-from korak.core.counters import DONE, SMALL, Counters
+from korak.core.counters import DONE, Counters
 from korak.core.failing import get_told
 from korak.core.past import TURNS, Line, Past
 from korak.core.rows import (
@@ -476,14 +476,16 @@ def _read_step(step: StepRun) -> StepRun:
 
 def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
     """Those that `scopes_load` reads."""
+    pages = snapshot.policy.pages
     whole: set[int] = set()
     room: dict[int, tuple[int, int]] = {}
     for step in snapshot.steps.values():
         if step.counters is not None and step.status is StepStatus.WAITING:
             counters = Counters.from_json(step.counters)
-            if counters.verdict == DONE or counters.total <= SMALL or step.node_type != "for_each":
+            if counters.verdict == DONE or counters.total <= pages.small or step.node_type != "for_each":
                 whole.add(step.id)
-            room[step.id] = (counters.next_index, counters.get_room(is_asked_for=step.ready_at is not None))
+            is_asked_for = step.ready_at is not None
+            room[step.id] = (counters.next_index, counters.get_room(pages, is_asked_for=is_asked_for))
     for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):
         index, left = room.get(scope.step_run_id, (0, 0))
         is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index

@@ -9,7 +9,7 @@ from ulid import ULID
 
 from korak.core.facts import Delivered
 from korak.emitting import MEMBERS, NAME, read_emit
-from korak.errors import Conflict, Invalid, NotFound
+from korak.errors import Conflict, NotFound, refuse_at
 from korak.model import ENDED, DeliveryKind, JsonObject
 from korak.owners.roles import Verb
 from korak.store import emits, instances, signals
@@ -59,7 +59,7 @@ async def signal(call: Call) -> Answer:
         raise Conflict("instance_ended", status=row["status"])
     names = plans[row["version_id"]].signals
     if names is not None and body["name"] not in names:
-        raise Invalid("unknown_signal", name=body["name"])
+        raise refuse_at("/name", "unknown_signal", name=body["name"])
     if "execution" in body and before is None and step is None:
         raise Conflict("wait_over", name=body["name"])
     sending = Sending(
@@ -113,7 +113,8 @@ async def emit(call: Call) -> Answer:
 async def _match(call: Call, kept: Kept) -> int:
     match = await call.resources.matcher.match(kept.id, call.resources.clock.now())
     for instance_id in sorted(match.missed)[:MISSED]:
-        await call.resources.commander.answer(instance_id, Delivered())
+        if await call.resources.commander.answer(instance_id, Delivered()) is None:
+            call.resources.informer.remind(instance_id)
     return kept.matched + match.matched
 
 

@@ -99,8 +99,10 @@ class Builder:
         handlers = await self._enter_handlers(registry, database)
         identity = Identity(frozenset(settings.engine.queues), handlers.runs, holds=known)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
-        informer = await self._stack.enter_async_context(Informer(database, broker, self._clock))
-        dispatcher = Dispatcher(broker, Gate(database), engine, informer)
+        gate = Gate(database)
+        informer = Informer(database, broker, self._loader, gate, self._clock)
+        await self._stack.enter_async_context(informer)
+        dispatcher = Dispatcher(broker, gate, engine, informer)
         types = [f"{made.key}@{made.version}" for made in registry.list_types() if not made.is_pure]
         slots = engine.slots
         holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
