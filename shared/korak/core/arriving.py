@@ -14,7 +14,7 @@ from korak.core import exporting
 from korak.core.exporting import FORMAT, Kind
 from korak.core.naming import Ids, find_name, find_number, read_name, read_text
 from korak.core.opening import Owner, Version
-from korak.core.portable import Place, read_row, read_time, refuse
+from korak.core.portable import Place, move_time, read_row, read_time, refuse
 from korak.core.rows import (
     Artifact,
     Chunk,
@@ -118,7 +118,7 @@ class Reader:
         columns = read_row(Instance, self._head.instance, exporting.INSTANCE, place)
         columns["updated_at"] = arrival.now
         if columns["deadline_at"] is not None:
-            columns["deadline_at"] += self._shift
+            columns["deadline_at"] = move_time(columns["deadline_at"], self._shift, (*place, "deadline_at"))
         if not arrival.keeps:
             columns["business_id"], columns["run_number"] = None, 1
             columns["labels"] = list(dict.fromkeys([*columns["labels"], f"{LABEL}{self._head.source}"]))
@@ -174,7 +174,7 @@ class Reader:
             **columns,
         )
         if step.scheduled_for is not None and step.status is StepStatus.QUEUED:
-            step.scheduled_for += self._shift
+            step.scheduled_for = move_time(step.scheduled_for, self._shift, (*place, "scheduled_for"))
         return step
 
     def read_scope(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Scope:
@@ -198,7 +198,7 @@ class Reader:
         step_id, wait_id = self._read_step_id(raw, place), self._waits.define(number, place)
         wait = Wait(wait_id, self._arrival.instance_id, step_id, owner, **columns)
         if wait.status in OPEN and wait.due_at is not None and not wait.is_date:
-            wait.due_at += self._shift
+            wait.due_at = move_time(wait.due_at, self._shift, (*place, "due_at"))
         if wait.match is not None and wait.event_key is not None and wait.kind is WaitKind.EVENT:
             wait.match_digest = get_digest(owner, wait.event_key, wait.match)
         return wait
