@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
 from korak.core.changes import Changes, spread
-from korak.core.facts import Claimed, Delivered, Finished, HandedBack, HandlerResult, Raised
+from korak.core.facts import Claimed, Delivered, Finished, HandedBack, HandlerResult, Raised, look_again
 from korak.core.snapshot import Claimant, Snapshot
 from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.model import StepRole
 from korak.steps.results import Complete
+from korak.store.transacting import Outdated
 from korak_engine.entries import is_told_by
 from korak_engine.sights import Sights
 from tests.simulation.nesting import Asked
@@ -48,6 +50,7 @@ class Engine:
         """A new row in the fleet, and empty hands."""
         self.row = self.world.store.register(self.now, LEASE)
         self.renew_at = self.now + LEASE / 3
+        self.holds = self.world.store.memory.holds
         self.held: dict[int, Work] = {}
         self.sights = Sights()
         self.nudges: deque[Nudge] = deque()
@@ -69,7 +72,7 @@ class Engine:
         """The engine as one who claims, with a new token."""
         self._tokens += 1
         token = f"{self.name}.{self.row.id}.{self._tokens}"
-        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.world.holds)
+        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.holds)
 
     def _has(self, key: str, version: int) -> bool:
         return self.types is None or key in self.types
@@ -200,7 +203,7 @@ class Engine:
             self.sights.drop(work.step.instance_id)
 
     def _transact(self, asks: Sequence[Ask]) -> Job[list[Changes | None]]:
-        transaction = self.world.store.begin(asks)
+        transaction = self.world.store.begin([replace(ask, fact=look_again(ask.fact, self.holds)) for ask in asks])
         self.open.append(transaction)
         try:
             yield
@@ -209,6 +212,10 @@ class Engine:
             if self.random.random() < 0.5:
                 yield
             transaction.commit(batch)
+        except Outdated:
+            self.world.count("held otherwise")
+            self.holds = self.world.store.memory.holds
+            raise
         finally:
             transaction.end()
             if transaction in self.open:

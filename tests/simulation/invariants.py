@@ -95,6 +95,13 @@ def check_family(memory: Memory, before: Family | None, changes: Changes, *, is_
         history.check_moved(memory, before, changes)
 
 
+def check_holds(memory: Memory, changes: Changes) -> None:
+    """Nothing begins that is held, however old what its engine knows of holds is."""
+    key = memory.plans[changes.instance.version_id].key
+    begun = [grant.step for grant in changes.claimed if grant.step.role is StepRole.STEP]
+    assert not any(memory.holds.cover(step, key) for step in begun), begun
+
+
 def check_room(memory: Memory) -> None:
     """Of a key never more runs at once than its limit says; only what runs, and a run that was let in, holds room."""
     taken: Counter[FlowKey] = Counter()

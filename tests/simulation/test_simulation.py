@@ -31,6 +31,7 @@ EVERYTHING = (
     "Claimed: no_engine_for_type",
     "Claimed: limit",
     "Claimed: held",
+    "held otherwise",
     "unheld",
     "roused",
     "HandedBack",

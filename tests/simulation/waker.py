@@ -81,12 +81,15 @@ class Waker:
         yield
 
     def _unpark(self, now: datetime) -> None:
+        """What a hold has kept is let go once: nobody can park for it any more."""
+        memory = self.world.store.memory
         has_all = any(engine.types is None for engine in self.world.engines)
         for family in self.families:
             if has_all:
                 self.world.count("unparked", stamps.unpark(family, now))
-            if not self.world.holds.rows:
+            if memory.is_unheld:
                 self.world.count("unheld", stamps.unpark(family, now, ParkedFor.HOLD))
+        memory.is_unheld = False
 
     def _look(self, now: datetime) -> list[int]:
         memory = self.world.store.memory

@@ -9,7 +9,7 @@ from random import Random
 
 from korak.core.changes import Changes, spread
 from korak.core.counters import Pages
-from korak.core.holds import NO_HOLDS, Holds
+from korak.core.holds import Held
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
 from korak.model import HoldKind
 from tests.simulation import history, settling
@@ -26,6 +26,7 @@ from tests.support.handlers import at
 from tests.support.memory import Family
 
 GRAPHS = 12
+HELD: Held = ("team:1", HoldKind.STEP_TYPE, "test.ok")
 KEPT = 12
 """How many ended instances stay for those who come late."""
 
@@ -49,7 +50,6 @@ class World:
         self.now = at(0)
         self.crowd = crowd
         self.counts: dict[str, int] = {}
-        self.holds = NO_HOLDS
         self.store = Store(self.random, replace(POLICY, pages=self.random.choice(PAGES)))
         self.definitions = Definitions(self.random, self.store.memory, GRAPHS)
         self.nesting = Nesting(self.random, self.store.memory, self.definitions)
@@ -147,8 +147,8 @@ class World:
         if self.random.random() < chance:
             self.definitions.publish()
         if self.random.random() < self.faults.strays:
-            held = frozenset({("team:1", HoldKind.STEP_TYPE, "test.ok")})
-            self.holds = NO_HOLDS if self.holds.rows else Holds(held)
+            memory = self.store.memory
+            memory.hold(*() if memory.holds.rows else [HELD])
 
     def _freeze(self) -> None:
         engine = self.random.choice(self.engines)
@@ -211,7 +211,7 @@ class World:
     def drain(self, limit: int = 120_000) -> None:
         """Nothing goes wrong any more: everything ends, or waits for what only a client can send."""
         self.faults = self.network.faults = self.store.faults = NONE
-        self.holds = NO_HOLDS
+        self.store.memory.hold()
         for engine in self.engines:
             engine.frozen_until = None
         if self.random.random() < 0.5:

@@ -45,13 +45,14 @@ async def signal(call: Call) -> Answer:
     body, ulid = cast("dict[str, Any]", call.body), call.path["ulid"]
     if "start" in body:
         return await greeting.greet(call)
-    source_id = body.get("id") or call.seed or str(ULID.from_datetime(call.now))
+    known = body.get("id") or call.seed
+    source_id = known or str(ULID.from_datetime(call.now))
     async with call.resources.database.acquire() as connection:
         row = await instances.get_status(connection, call.owner_scope, ulid)
         if row is None:
             raise NotFound("instance_not_found", key=ulid)
         plans = await call.resources.plans.get(Session(connection), {row["version_id"]})
-        before = await signals.get(connection, row["id"], source_id)
+        before = None if known is None else await signals.get(connection, row["id"], known)
         step = await _find_step(connection, row["id"], body) if before is None else None
     if row["status"] in ENDED:
         if before is not None:  # it may be what ended it: a repeat hears what became of it

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 async def _pass(settings: Settings) -> object:
-    from korak.commands import surveying
+    from korak import surveying
     from korak.store.database import Database
 
     group = settings.database
