@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -13,6 +12,7 @@ import orjson
 import typer
 
 from korak import commands
+from korak.commands import panels
 from korak.commands.calling import Refusal
 from korak.commands.screen import Screen
 from korak.errors import KorakError, RegistrationError, SettingsError
@@ -22,8 +22,10 @@ REFUSED = 1
 
 
 def build() -> typer.Typer:
-    """The whole command line, with what every module of `korak.commands` registers."""
-    app = typer.Typer(name="korak", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    """The whole command line, with what the modules of `korak.commands` register."""
+    app = typer.Typer(
+        name="korak", cls=panels.Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
 
     @app.callback()
     def korak(
@@ -38,10 +40,9 @@ def build() -> typer.Typer:
         """Korak, a durable workflow engine on Postgres."""
         ctx.obj = Screen(is_json=as_json)
 
-    for module in sorted(pkgutil.iter_modules(commands.__path__), key=lambda module: module.name):
-        register = getattr(importlib.import_module(f"{commands.__name__}.{module.name}"), "register", None)
-        if register is not None:
-            register(app)
+    for module in commands.MODULES:
+        importlib.import_module(f"{commands.__name__}.{module}").register(app)
+    panels.arrange(app)
     return app
 
 

@@ -119,6 +119,11 @@ class Invalid(Problem):
     code = "invalid_request"
 
 
+def refuse_at(pointer: str, code: str, **params: str) -> Invalid:
+    """The refusal of something for the one thing that is wrong with it, which stands at the pointer."""
+    return Invalid(code, None, issues=[Issue(code, pointer, dict(params))], **params)
+
+
 class NotFound(Problem):
     """Not there, or another owner's: the answer is the same."""
 

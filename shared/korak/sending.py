@@ -25,8 +25,8 @@ class Sender:
             await asyncio.wait(self._sending)
 
     def send(self, batch: Sequence[Changes]) -> None:
-        """Nudge for what these changes made ready, and tell what has ended. They are committed."""
-        if any(changes.ready or changes.is_ended for changes in spread(batch)):
+        """Nudge for what these changes made ready, and tell whom they concern besides. They are committed."""
+        if any(changes.ready or changes.is_ended or changes.outward for changes in spread(batch)):
             task = asyncio.create_task(self._dispatcher.send(batch))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)

@@ -129,7 +129,7 @@ class Opener:
         opened: list[Opening | Problem] = []
         for place, wish in enumerate(wishes):
             try:
-                opened.append(_open(wish, found.get(place), plans, now))
+                opened.append(_open(wish, found.get(place), plans, now, self._starter.max_state))
             except Problem as refused:
                 opened.append(refused)
         return opened
@@ -184,9 +184,9 @@ def _get_place(place: int, wish: Wish) -> tuple[int, str, str, int | None, str |
     return place, wish.owner.scope, wish.key, number, checksum
 
 
-def _open(wish: Wish, row: Any, plans: Mapping[int, Plan], now: datetime) -> Opening:
+def _open(wish: Wish, row: Any, plans: Mapping[int, Plan], now: datetime, max_state: int) -> Opening:
     plan = plans[_check_version(wish, row)]
-    accepted, issues = plan.accept(wish.input)
+    accepted, issues = plan.accept(wish.input, max_state)
     if issues:
         raise Invalid("invalid_request", issues=[issue.at("/input") for issue in issues])
     if plan.settings.actor == ActorMode.ON_BEHALF_OF and wish.starter is None:

@@ -214,6 +214,44 @@ def test_cancel_says_why(korak: Terminal) -> None:
     assert (problem["status"], problem["code"]) == (409, "instance_ended")
 
 
+def test_what_is_held_doesn_t_begin_until_it_is_released(korak: Terminal) -> None:
+    assert korak("hold", "step", "desk.sign", "--reason", "the ink dries").out == (
+        "step desk.sign is held: the ink dries\n"
+    )
+    try:
+        instance = start(korak)
+        assert eventually_blocking(lambda: "for hold step_type desk.sign" in korak("show", instance).out, 30)
+    finally:
+        assert korak("release", "step", "desk.sign").out == "step desk.sign is released\n"
+    await_waiting(korak, instance, "go")
+    korak("cancel", instance)
+    assert "There is no hold desk.sign here." in korak("release", "step", "desk.sign", code=1).err
+
+
+def test_what_waits_in_a_queue_and_who_serves_it(korak: Terminal) -> None:
+    held = korak("hold", "queue", "default", "--until", "2100-01-01T00:00:00Z", "--json").json
+    assert (held["kind"], held["name"], held["until"][:10]) == ("queue", "default", "2100-01-01")
+    try:
+        assert "1 consumers (on hold until 2100-01-01" in korak("queues").out
+    finally:
+        korak("release", "queue", "default")
+    [queue] = korak("queues", "--json").json["items"]
+    assert (queue["name"], queue["consumers"], queue["hold"]) == ("default", 1, None)
+
+
+def test_a_definition_is_held_by_its_key(korak: Terminal) -> None:
+    assert korak("hold", "definition", "letter").out == "definition letter is held\n"
+    assert korak("release", "definition", "letter", "--json").json["released_at"] is not None
+
+
+def test_what_nobody_knows_can_t_be_held(korak: Terminal) -> None:
+    assert "There is no step type desk.sing here. (not_found, 404)" in korak("hold", "step", "desk.sing", code=1).err
+    assert "There is no queue erp here." in korak("hold", "queue", "erp", code=1).err
+    assert "There is no definition lettre here." in korak("hold", "definition", "lettre", code=1).err
+    assert "(invalid_request, 422)" in korak("hold", "queue", "default", "--until", "soon", code=1).err
+    assert korak("hold", "drawer", "top", code=2).err
+
+
 def test_pause_and_resume(korak: Terminal) -> None:
     instance = start(korak)
     await_waiting(korak, instance, "go")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from korak.commands import surveying
+from korak import surveying
 from korak.config import Settings
 from korak.errors import SchemaOlder
 from tests.support.apis import get_settings

@@ -21,7 +21,7 @@ from korak.core.facts import (
 from korak.core.opening import Opening, open_instance
 from korak.core.rows import Delivery
 from korak.errors import Conflict, TransientError
-from korak.model import DeliveryKind, InstanceStatus
+from korak.model import DeliveryKind, InstanceStatus, WaitKind
 from tests.simulation.definitions import OWNER
 from tests.simulation.graphs import EVENTS, ORDERS, SIGNALS
 from tests.simulation.store import Ask
@@ -85,11 +85,20 @@ class Client:
         self._count += 1
         row = self._make_row(family, DeliveryKind.SIGNAL, f"s{self._count}")
         row.name, row.payload = self.random.choice(SIGNALS), self._count
+        if self.random.random() < 0.3:
+            self._address(family, row)
         for _ in range(self.random.choice([1, 1, 2])):
             self.world.store.memory.send(family, row)
         self.accepted.add((family.instance.id, row.source_id))
         if self.random.random() < 0.7:
             self._tell(family, Delivered())
+
+    def _address(self, family: Family, row: Delivery) -> None:
+        """Let the signal be for one visit that waits, if one does."""
+        waits = [wait for wait in family.open_waits if wait.kind is WaitKind.SIGNAL]
+        if waits:
+            wait = self.random.choice(waits)
+            row.name, row.step_run_id = wait.event_key, wait.step_run_id
 
     def emit(self) -> None:
         """Publish an event about some order; a waker matches it."""

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
 from korak.core.changes import Changes, spread
-from korak.core.facts import Claimed, Finished, HandedBack, HandlerResult, Raised
+from korak.core.facts import Claimed, Delivered, Finished, HandedBack, HandlerResult, Raised, look_again
 from korak.core.snapshot import Claimant, Snapshot
 from korak.core.starting import grant_again
 from korak.errors import TransientError
 from korak.model import StepRole
 from korak.steps.results import Complete
+from korak.store.transacting import Outdated
 from korak_engine.entries import is_told_by
 from korak_engine.sights import Sights
 from tests.simulation.nesting import Asked
 from tests.simulation.store import Ask, EngineRow, Transaction
 from tests.simulation.work import IN_A_ROW, LEASE, SLOTS, Entry, Job, Nudge, Result, Work
-from tests.support import handlers
+from tests.support import handlers, ties
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+BROUGHT = 3
+"""Children to which a command goes at once; the waker brings it to the others."""
 
 
 class Engine:
@@ -45,6 +50,7 @@ class Engine:
         """A new row in the fleet, and empty hands."""
         self.row = self.world.store.register(self.now, LEASE)
         self.renew_at = self.now + LEASE / 3
+        self.holds = self.world.store.memory.holds
         self.held: dict[int, Work] = {}
         self.sights = Sights()
         self.nudges: deque[Nudge] = deque()
@@ -66,7 +72,7 @@ class Engine:
         """The engine as one who claims, with a new token."""
         self._tokens += 1
         token = f"{self.name}.{self.row.id}.{self._tokens}"
-        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.world.holds)
+        return Claimant(self.row.id, token, frozenset({"default"}), self._has, self.holds)
 
     def _has(self, key: str, version: int) -> bool:
         return self.types is None or key in self.types
@@ -197,7 +203,7 @@ class Engine:
             self.sights.drop(work.step.instance_id)
 
     def _transact(self, asks: Sequence[Ask]) -> Job[list[Changes | None]]:
-        transaction = self.world.store.begin(asks)
+        transaction = self.world.store.begin([replace(ask, fact=look_again(ask.fact, self.holds)) for ask in asks])
         self.open.append(transaction)
         try:
             yield
@@ -206,6 +212,10 @@ class Engine:
             if self.random.random() < 0.5:
                 yield
             transaction.commit(batch)
+        except Outdated:
+            self.world.count("held otherwise")
+            self.holds = self.world.store.memory.holds
+            raise
         finally:
             transaction.end()
             if transaction in self.open:
@@ -305,6 +315,25 @@ class Engine:
             )
         except TransientError:
             self.world.count("hand back lost")
+
+    # what runs bid others
+
+    def bid(self, cascading: Sequence[int], bidden: Collection[str]) -> None:
+        """Bring these runs' commands to their first children; have those obey, and whoever is bidden by its ULID."""
+        self.jobs.append(self._bring(cascading, bidden))
+
+    def _bring(self, cascading: Sequence[int], bidden: Collection[str]) -> Job[None]:
+        memory = self.world.store.memory
+        runs = [family.instance.id for family in memory.families.values() if family.instance.ulid in bidden]
+        for instance in cascading:
+            yield
+            runs += ties.advance_cascade(memory, self.now, BROUGHT, instance) or []
+        asks = [Ask(run, Delivered()) for run in dict.fromkeys(runs)]
+        self.world.count("brought", len(asks))
+        try:
+            yield from self._transact(asks)
+        except TransientError:
+            self.world.count("bidden in vain")
 
     # dispatch
 

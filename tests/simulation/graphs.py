@@ -122,7 +122,7 @@ class Author:
     def _write_for_each(self, depth: int) -> None:
         mode = self._random.choice(["all", "first_success", "quorum"])
         is_large = self._depth == 0 and self._random.random() < 0.04
-        most = self._random.choice([51, 70]) if is_large else self._random.randint(0, max(1, 4 - 2 * self._depth))
+        most = self._random.choice([51, 70]) if is_large else self._random.randint(0, max(1, 6 - 3 * self._depth))
         config: dict[str, Any] = {"items": {"literal": list(range(most))}, "mode": mode}
         if mode == "quorum":
             config["quorum"] = 2

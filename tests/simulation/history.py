@@ -217,3 +217,5 @@ def _check_deliveries(family: Family) -> None:
     )
     taken = Counter(row.source_id for row in family.signals.values() if row.taken_at is not None)
     assert received <= taken, received - taken
+    discarded = {row.source_id for row in family.signals.values() if row.discarded_at is not None}
+    assert not discarded & received.keys(), discarded

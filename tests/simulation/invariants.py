@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from korak.core import transitions
 from korak.core.changes import Changes
-from korak.core.counters import Counters
+from korak.core.counters import Counters, Pages
 from korak.core.facts import Finished, HandedBack, Lost
 from korak.core.rooms import Demand, FlowKey, list_demands
 from korak.core.rows import Scope, StepRun, Wait
@@ -95,6 +95,13 @@ def check_family(memory: Memory, before: Family | None, changes: Changes, *, is_
         history.check_moved(memory, before, changes)
 
 
+def check_holds(memory: Memory, changes: Changes) -> None:
+    """Nothing begins that is held, however old what its engine knows of holds is."""
+    key = memory.plans[changes.instance.version_id].key
+    begun = [grant.step for grant in changes.claimed if grant.step.role is StepRole.STEP]
+    assert not any(memory.holds.cover(step, key) for step in begun), begun
+
+
 def check_room(memory: Memory) -> None:
     """Of a key never more runs at once than its limit says; only what runs, and a run that was let in, holds room."""
     taken: Counter[FlowKey] = Counter()
@@ -141,7 +148,7 @@ def _check_tokens(family: Family, changes: Changes) -> None:
     if instance.is_ended:
         return
     for step in live:
-        assert _is_driven(family, step), step
+        assert _is_driven(family, step, changes.before.policy.pages), step
     retried = {wait.step_run_id for wait in family.open_waits if wait.kind is WaitKind.RETRY}
     is_running = any(
         step.status is StepStatus.RUNNING or (step.status is StepStatus.QUEUED and step.id not in retried)
@@ -152,14 +159,14 @@ def _check_tokens(family: Family, changes: Changes) -> None:
     assert len(set(tokens)) == len(tokens)
 
 
-def _is_driven(family: Family, step: StepRun) -> bool:
+def _is_driven(family: Family, step: StepRun, pages: Pages) -> bool:
     waits = [wait for wait in family.open_waits if wait.step_run_id == step.id]
     match step.status:
         case StepStatus.RUNNING:
             return step.lease_until is not None and step.engine_id is not None
         case StepStatus.WAITING if step.counters is not None:
             counters = Counters.from_json(step.counters)
-            is_held = family.instance.paused_at is not None and counters.has_debt
+            is_held = family.instance.paused_at is not None and counters.has_debt(pages)
             return counters.running > 0 or step.ready_at is not None or is_held
         case StepStatus.WAITING if not waits:
             is_owed = step.ready_at is not None or family.instance.paused_at is not None
@@ -190,13 +197,29 @@ def check_holder(snapshot: Snapshot, fact: Finished | Lost | HandedBack) -> None
 
 def check_nothing_missed(memory: Memory, family: Family) -> None:
     """4: nobody waits for what lies there, or was kept, and fits."""
-    there = [(row.name, row.payload) for row in family.signals.values() if row.taken_at is None]
+    there = [
+        (row.name, row.payload, _get_execution(family, row.step_run_id))
+        for row in family.signals.values()
+        if row.taken_at is None
+    ]
     seen = {row.source_id for row in family.signals.values()}
-    kept = [(emit.name, emit.payload) for emit in memory.emits if emit.source_id not in seen]
+    kept: list[tuple[str | None, Json, str | None]] = [
+        (emit.name, emit.payload, None) for emit in memory.emits if emit.source_id not in seen
+    ]
     for wait in family.open_waits:
         lies = there + (kept if wait.looks_back else [])
-        fitting = [payload for name, payload in lies if name == wait.event_key and _fits(wait.match or {}, payload)]
+        mine = (None, _get_execution(family, wait.step_run_id))
+        fitting = [
+            payload
+            for name, payload, visit in lies
+            if name == wait.event_key and visit in mine and _fits(wait.match or {}, payload)
+        ]
         assert not fitting or wait.payload is not None, (wait, fitting)
+
+
+def _get_execution(family: Family, step_run_id: int | None) -> str | None:
+    """The visit that something is for; None where it is anybody's."""
+    return None if step_run_id is None else family.steps[step_run_id].execution_id
 
 
 def _fits(match: JsonObject, payload: Json) -> bool:

@@ -55,7 +55,7 @@ class Nesting:
             inputs = inputs[: self._random.randint(0, len(inputs))]
         openings: list[Opening] = []
         for given in inputs:
-            accepted, issues = version.plan.accept(given)
+            accepted, issues = version.plan.accept(given, self._memory.policy.limits["max_state_bytes"])
             if issues:
                 return Raised("child_not_started", None, {"key": asked.definition}, is_retryable=False)
             openings.append(self._open(version, asked, accepted))

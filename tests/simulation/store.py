@@ -14,6 +14,7 @@ from korak.core.rooms import Denial
 from korak.core.snapshot import Policy, Snapshot
 from korak.errors import Conflict, TransientError
 from korak.store.sealing import Ids, seal
+from korak.store.transacting import Outdated
 from tests.simulation import invariants
 from tests.simulation.network import Faults
 from tests.support import stamps
@@ -102,6 +103,8 @@ class Transaction:
         if not self.is_open:
             raise TransientError(message="the connection was lost")
         try:
+            if any(changes.holds not in (None, self._store.memory.holds.version) for changes in batch):
+                raise Outdated(message="what is held has changed meanwhile")
             moved = self._store.write(batch, self.held)
             assert all(changes.instance.id in moved for changes in batch), "an instance moved under its lock"
         finally:
@@ -163,6 +166,8 @@ class Store:
         if isinstance(fact, Finished | Lost | HandedBack) and changes.dropped is None:
             invariants.check_holder(snapshot, fact)
         self._count(type(fact).__name__ + ("" if changes.dropped is None else f": {changes.dropped}"))
+        if any(row.discarded_at is not None for row in changes.deliveries):
+            self._count("signal discarded")
 
     def prepare(self, batch: Iterable[Changes], ids: Ids) -> None:
         """Give new rows their ids, and stamp what will be sent."""
@@ -185,6 +190,7 @@ class Store:
         for changes in spread(written):
             invariants.check_changes(changes)
             invariants.check_after(self.memory, changes)
+            invariants.check_holds(self.memory, changes)
             is_whole = changes.is_ended or changes.instance.lock_version % self.every == 0
             invariants.check_family(self.memory, before.get(changes.instance.id), changes, is_whole=is_whole)
         if self._random.random() < self.faults.answer:
@@ -197,7 +203,9 @@ class Store:
         self._maybe_fail()
         free = [changes for changes in batch if changes.instance.id not in self.locks and self._may_write(changes)]
         held = (
-            self.memory.rooms.admit([*self._list_standing(free)], _never, free[0].instance.updated_at) if free else None
+            self.memory.rooms.admit([*filter(self.memory.stands, free)], _never, free[0].instance.updated_at)
+            if free
+            else None
         )
         return self.write(free, held)
 
@@ -209,18 +217,6 @@ class Store:
         """What needs room, or gives some back while somebody else has the keys, goes the slow way."""
         gives_back = bool(changes.freed) or changes.leaves
         return not changes.demands and not (gives_back and self.keys_of is not None)
-
-    def _list_standing(self, batch: Sequence[Changes]) -> list[Changes]:
-        families = self.memory.families
-        return [
-            changes
-            for changes in batch
-            if changes.is_new
-            or (
-                (family := families.get(changes.instance.id)) is not None
-                and family.instance.lock_version == changes.before.instance.lock_version
-            )
-        ]
 
     def _settle_room(self, held: Held, batch: Sequence[Changes]) -> None:
         now = max((changes.instance.updated_at for changes in batch), default=None)

@@ -31,6 +31,7 @@ EVERYTHING = (
     "Claimed: no_engine_for_type",
     "Claimed: limit",
     "Claimed: held",
+    "held otherwise",
     "unheld",
     "roused",
     "HandedBack",
@@ -45,6 +46,7 @@ EVERYTHING = (
     "ended",
     "ended below another",
     "cascaded",
+    "brought",
     "held still",
     "undone",
     "BodyCompleted",
@@ -59,6 +61,7 @@ EVERYTHING = (
     "wait_workflows completed",
     "wait_workflows failed",
     "tests.simulation.chaining.hop completed",
+    "signal discarded",
 )
 """What must have happened somewhere in it: a simulation in which nothing goes wrong shows nothing."""
 

@@ -56,9 +56,11 @@ class Waker:
 
     def _make_pass(self) -> Pass:
         now, memory = self._now, self.world.store.memory
-        while ties.advance_cascade(memory, now, PAGE) is not None:
+        while (children := ties.advance_cascade(memory, now, PAGE)) is not None:
             self.world.count("cascaded")
             yield
+            for child in children:
+                yield from self._answer(Ask(child, Delivered()))
         yield from self._deliver(now)
         self.world.network.send(self._look(now), now)
         stamps.match_events(memory, now)
@@ -79,12 +81,15 @@ class Waker:
         yield
 
     def _unpark(self, now: datetime) -> None:
+        """What a hold has kept is let go once: nobody can park for it any more."""
+        memory = self.world.store.memory
         has_all = any(engine.types is None for engine in self.world.engines)
         for family in self.families:
             if has_all:
                 self.world.count("unparked", stamps.unpark(family, now))
-            if not self.world.holds.rows:
+            if memory.is_unheld:
                 self.world.count("unheld", stamps.unpark(family, now, ParkedFor.HOLD))
+        memory.is_unheld = False
 
     def _look(self, now: datetime) -> list[int]:
         memory = self.world.store.memory

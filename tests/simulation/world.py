@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
 from korak.core.changes import Changes, spread
-from korak.core.holds import NO_HOLDS, Holds
+from korak.core.counters import Pages
+from korak.core.holds import Held
 from korak.core.snapshot import DEFAULT_LIMITS, DEFAULT_RETRY, Policy
 from korak.model import HoldKind
 from tests.simulation import history, settling
@@ -24,6 +26,7 @@ from tests.support.handlers import at
 from tests.support.memory import Family
 
 GRAPHS = 12
+HELD: Held = ("team:1", HoldKind.STEP_TYPE, "test.ok")
 KEPT = 12
 """How many ended instances stay for those who come late."""
 
@@ -35,6 +38,10 @@ POLICY = Policy(
 )
 
 
+PAGES = (Pages(), Pages(2, 0), Pages(3, 1), Pages(3, 3), Pages(5, 2))
+"""Small pages have more borders than large ones."""
+
+
 class World:
     """Engines, wakers and a client around one store, with everything going wrong now and then."""
 
@@ -43,8 +50,7 @@ class World:
         self.now = at(0)
         self.crowd = crowd
         self.counts: dict[str, int] = {}
-        self.holds = NO_HOLDS
-        self.store = Store(self.random, POLICY)
+        self.store = Store(self.random, replace(POLICY, pages=self.random.choice(PAGES)))
         self.definitions = Definitions(self.random, self.store.memory, GRAPHS)
         self.nesting = Nesting(self.random, self.store.memory, self.definitions)
         self.network = Network(self.random)
@@ -85,7 +91,10 @@ class World:
         self.tell(batch, now)
 
     def tell(self, batch: Sequence[Changes], now: datetime) -> None:
-        """After a commit, or never: who waits for a run that has ended is woken, and who begins to wait looks."""
+        """After a commit, or never: who waits for a run that has ended is woken, and who begins to wait looks.
+
+        What is bidden to others some engine brings to them.
+        """
         memory = self.store.memory
         ended = {changes.instance.id: changes.instance.ulid for changes in batch if changes.is_ended}
         waits = {each.wait.id for changes in batch if changes.outward for each in changes.outward.dependencies}
@@ -94,6 +103,11 @@ class World:
         rows = [row for row in memory.dependencies if row.wait_id in waits or row.awaited_id in ended]
         if rows and self.random.random() > self.faults.lost:
             self.network.send(ties.look(memory, rows, now), now)
+        outwards = [changes.outward for changes in batch if changes.outward is not None]
+        cascading = {cascade.instance_id for outward in outwards for cascade in outward.cascades}
+        bidden = {command.ulid for outward in outwards for command in outward.commands}
+        if (cascading or bidden) and self.random.random() > self.faults.lost:
+            self.random.choice(self.engines).bid(sorted(cascading), bidden)
 
     # one step
 
@@ -133,8 +147,8 @@ class World:
         if self.random.random() < chance:
             self.definitions.publish()
         if self.random.random() < self.faults.strays:
-            held = frozenset({("team:1", HoldKind.STEP_TYPE, "test.ok")})
-            self.holds = NO_HOLDS if self.holds.rows else Holds(held)
+            memory = self.store.memory
+            memory.hold(*() if memory.holds.rows else [HELD])
 
     def _freeze(self) -> None:
         engine = self.random.choice(self.engines)
@@ -166,7 +180,8 @@ class World:
         roots: dict[int, list[Family]] = {}
         for family in self.store.memory.families.values():
             roots.setdefault(self._find_root(family), []).append(family)
-        over = [kin for kin in roots.values() if all(self._is_over(family) for family in kin)]
+        held = {*self.store.locks, *(row.awaited_id for row in self.store.memory.dependencies)}
+        over = [kin for kin in roots.values() if all(self._is_over(family, held) for family in kin)]
         for family in (family for kin in over[: max(0, len(over) - KEPT)] for family in kin):
             history.check_whole(self.store.memory, family)
             self.store.memory.forget(family.instance.id)
@@ -184,8 +199,9 @@ class World:
             family = self.store.memory.families[family.parent_id]
         return family.instance.id
 
-    def _is_over(self, family: Family) -> bool:
-        is_free = family.instance.ended_at is not None and family.instance.id not in self.store.locks
+    def _is_over(self, family: Family, held: Collection[int]) -> bool:
+        """Nothing is left to do for it. A fork may wait for what the run that it was forked from has started."""
+        is_free = family.instance.ended_at is not None and family.instance.id not in held
         if any(row.awaited_id == family.instance.id for row in self.store.memory.dependencies):
             return False
         return is_free and settling.is_told(family) and not family.live and settling.is_heard(family)
@@ -195,7 +211,7 @@ class World:
     def drain(self, limit: int = 120_000) -> None:
         """Nothing goes wrong any more: everything ends, or waits for what only a client can send."""
         self.faults = self.network.faults = self.store.faults = NONE
-        self.holds = NO_HOLDS
+        self.store.memory.hold()
         for engine in self.engines:
             engine.frozen_until = None
         if self.random.random() < 0.5:

@@ -138,12 +138,13 @@ class Families:
             runner = Session(connection)
             page = await kin.list_waits(runner, kin.START, 10_000)
             waits = sorted({wait for wait, _ in page})
-            return len(await kin.look(runner, waits, self.now, is_sent=False)) if waits else 0
+            return len(await kin.tell(runner, self.now, is_sent=False, waits=waits)) if waits else 0
 
     async def cascade(self, count: int = 500) -> int | None:
-        """One page of one command to children."""
+        """One page of commands to children; to how many, or None where nothing is to do."""
         async with self.flows.database.acquire() as connection:
-            return await kin.advance_cascade(Session(connection), self.now, count)
+            advanced = await kin.advance_cascades(Session(connection), self.now, count)
+        return sum(len(advance.children) for advance in advanced) if advanced else None
 
     async def drain(self) -> None:
         """Go on until nothing moves by itself."""
@@ -162,6 +163,19 @@ class Families:
         """The rows of the runs that it has started, in the order of their ULIDs."""
         return await self.flows.fetch(
             "select * from workflow_instances where parent_instance_id = $1 order by ulid", instance_id
+        )
+
+
+async def copy_children(flows: Flows, parent: int, count: int) -> None:
+    """As many copies of its one child as that, which nothing ever moves."""
+    rows = await flows.fetch("select * from workflow_instances where parent_instance_id = $1", parent)
+    names = [name for name in dict(rows[0]) if name not in ("id", "ulid")]
+    listed = ", ".join(f'"{name}"' for name in names)
+    async with flows.database.transaction() as connection:
+        await connection.execute(
+            f"insert into workflow_instances (ulid, {listed})"
+            f" select lpad(n::text, 26, 'C'), {listed} from workflow_instances, generate_series(1, {count}) n"
+            f" where parent_instance_id = {parent}"
         )
 
 

@@ -118,6 +118,21 @@ def charge(ctx: Any, token: Secret, only: Condition = None) -> dict[str, Any]:
     return {"charged": bool(token)}
 
 
+def private(ctx: Any, _own: str = "mine") -> dict[str, Any]:
+    """Take what never stands in the state."""
+    return {"own": _own}
+
+
+def demanding(ctx: Any, _own: str) -> dict[str, Any]:
+    """Need what never stands in the state."""
+    return {"own": _own}
+
+
+def endless(ctx: Any, limit: float = float("inf")) -> dict[str, Any]:
+    """Have a default that no document can hold."""
+    return {"limit": limit}
+
+
 @step("links.strange")
 def strange(ctx: Any, kind: str, **others: Any) -> dict[str, Any]:
     """Take anything."""

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from korak.core.changes import Cascade, Changes, Leavings, Outward
-from korak.core.counters import DONE, SMALL, Counters
+from korak.core.counters import DONE, Counters
 from korak.core.failing import get_told
+from korak.core.holds import NO_HOLDS, Held, Holds
 from korak.core.past import TURNS, Line, Past
 from korak.core.rows import (
     Artifact,
@@ -163,7 +164,7 @@ class Memory:
     """Every instance's family by id, the kept events, and the plans by version.
 
     `cascades` and `dependencies` are rows that wakers look at, `cursors` say how far each cascade has come; `keys` are
-    those of starts.
+    those of starts. `is_unheld`: a hold is over, and what it has kept is still to be let go.
     """
 
     def __init__(self, policy: Policy | None = None) -> None:
@@ -179,12 +180,19 @@ class Memory:
         self.keys: set[str] = set()
         self.cursors: dict[tuple[int, int], int] = {}
         self.rooms = Rooms()
+        self.holds: Holds = NO_HOLDS
+        self.is_unheld = False
         self.ulids: dict[str, int] = {}
         self._undo: list[Callable[[], object]] = []
 
     def find(self, step_id: int) -> Family | None:
         """The family that a step belongs to."""
         return self.families.get(self.owners.get(step_id, 0))
+
+    def hold(self, *rows: Held) -> None:
+        """From here on this is held, and nothing else."""
+        self.is_unheld = self.is_unheld or not self.holds.rows <= set(rows)
+        self.holds = Holds(frozenset(rows), self.holds.version + 1)
 
     # loading
 
@@ -276,9 +284,7 @@ class Memory:
     def _apply_own(self, changes: Changes, fault: Fault) -> bool:
         instance_id = changes.instance.id
         before = self.families.get(instance_id)
-        if not changes.is_new and (
-            before is None or before.instance.lock_version != changes.before.instance.lock_version
-        ):
+        if not self.stands(changes):
             return False
         family = Family(copy(changes.instance)) if before is None else before.copy()
         self._write(family, changes, fault)
@@ -290,6 +296,14 @@ class Memory:
         self.ulids[family.instance.ulid] = instance_id
         self.owners.update(dict.fromkeys((step.id for step in changes.new_steps), instance_id))
         return True
+
+    def stands(self, changes: Changes) -> bool:
+        """Whether all is as it was decided from: the instance, and the holds that were asked."""
+        if changes.is_new:
+            return True
+        family = self.families.get(changes.instance.id)
+        is_same = family is not None and family.instance.lock_version == changes.before.instance.lock_version
+        return is_same and changes.holds in (None, self.holds.version)
 
     def _restore(self, instance_id: int, family: Family | None) -> None:
         if family is None:
@@ -448,7 +462,8 @@ def _add(family: Family, step: StepRun) -> None:
 
 def _write_instance(family: Family, changes: Changes) -> None:
     old, new = family.instance, changes.instance
-    columns = [name for name in get_statement("record").groups["change"].columns if name != "expected"]
+    given = get_statement("record").groups["change"].columns
+    columns = [name for name in given if name not in ("expected", "holds")]
     if any(event.type in RARE for event in changes.events):
         columns += get_statement("instances_change").groups["instance"].columns
     kept = ("state", "walk") if new.is_ended else ("state", "walk", "result")
@@ -476,14 +491,16 @@ def _read_step(step: StepRun) -> StepRun:
 
 def _list_scopes(family: Family, snapshot: Snapshot) -> Iterator[Scope]:
     """Those that `scopes_load` reads."""
+    pages = snapshot.policy.pages
     whole: set[int] = set()
     room: dict[int, tuple[int, int]] = {}
     for step in snapshot.steps.values():
         if step.counters is not None and step.status is StepStatus.WAITING:
             counters = Counters.from_json(step.counters)
-            if counters.verdict == DONE or counters.total <= SMALL or step.node_type != "for_each":
+            if counters.verdict == DONE or counters.total <= pages.small or step.node_type != "for_each":
                 whole.add(step.id)
-            room[step.id] = (counters.next_index, counters.get_room(is_asked_for=step.ready_at is not None))
+            is_asked_for = step.ready_at is not None
+            room[step.id] = (counters.next_index, counters.get_room(pages, is_asked_for=is_asked_for))
     for scope in sorted(family.scopes.values(), key=lambda scope: scope.item_index or 0):
         index, left = room.get(scope.step_run_id, (0, 0))
         is_next = scope.status is ScopeStatus.PENDING and left > 0 and (scope.item_index or 0) >= index

@@ -11,15 +11,19 @@ from korak.model import DeliveryKind, StepStatus, WaitKind, WaitStatus
 from tests.support.memory import Depending, Family, Memory
 
 
-def advance_cascade(memory: Memory, now: datetime, count: int) -> int | None:
-    """Bring one run's command to the next page of its children (cascades_advance.sql); None where nothing is to do."""
-    if not memory.cascades:
+def advance_cascade(memory: Memory, now: datetime, count: int, instance: int | None = None) -> list[int] | None:
+    """Bring a command, of this run or of any, to the next page of its children (cascades_advance.sql); which have it.
+
+    None where nothing is to do.
+    """
+    cascades = [each for each in memory.cascades if instance in (None, each.instance_id)]
+    if not cascades:
         return None
-    cascade = min(memory.cascades, key=lambda cascade: (cascade.instance_id, cascade.seq))
+    cascade = min(cascades, key=lambda cascade: (cascade.instance_id, cascade.seq))
     place = (cascade.instance_id, cascade.seq)
     page = _list_page(memory, cascade, count)
-    open_ = [family for family in page if not family.instance.is_ended or _is_bidden(family)]
-    for family in open_:
+    told = [family for family in page if not family.instance.is_ended or _is_bidden(family)]
+    for family in told:
         source = f"{(cascade.sender or {}).get('instance')}:{cascade.seq}"
         row = Delivery(0, family.instance.id, "*", cascade.kind, source, now)
         row.sender = cascade.sender
@@ -29,7 +33,7 @@ def advance_cascade(memory: Memory, now: datetime, count: int) -> int | None:
     else:
         memory.cursors.pop(place, None)
         memory.cascades = [each for each in memory.cascades if each is not cascade]
-    return len(open_)
+    return [family.instance.id for family in told]
 
 
 def _is_bidden(family: Family) -> bool:
@@ -56,7 +60,7 @@ def wake_parents(memory: Memory, ulids: Collection[str], now: datetime) -> list[
 
 
 def look(memory: Memory, rows: Collection[Depending], now: datetime) -> list[int]:
-    """Tell those who wait for runs what has ended of them (dependencies_look.sql, dependencies_tell.sql); who woke.
+    """Tell those who wait for runs what has ended of them (dependencies_tell.sql); who woke.
 
     Runs that wait for one another are not looked for.
     """

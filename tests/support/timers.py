@@ -31,10 +31,14 @@ from workflow_step_runs s
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the server ran a statement: the indexes that it used, the buffers that it touched, milliseconds."""
+    """How the server ran a statement: the indexes that it used, the buffers that it touched, milliseconds.
+
+    `scanned` are those too that it made bitmaps of.
+    """
 
     text: str
     indexes: frozenset[str]
+    scanned: frozenset[str]
     buffers: int
     milliseconds: float
 
@@ -55,7 +59,7 @@ async def holding(url: str) -> AsyncIterator[asyncpg.Connection[Any]]:
 async def explain(connection: asyncpg.Connection[Any], name: str, **given: Any) -> Plan:
     """Run the statement by the plan that a held connection keeps for it, and forget what it did."""
     statement = get_statement(name)
-    values = ", ".join("'" + str(value).replace("'", "''") + "'" for value in statement.bind(**given))
+    values = ", ".join(_quote(value) for value in statement.bind(**given))
     arguments = f"({values})" if values else ""
     await connection.execute(f"prepare {name} as {statement.text}")
     transaction = connection.transaction()
@@ -68,6 +72,14 @@ async def explain(connection: asyncpg.Connection[Any], name: str, **given: Any) 
     return _read([row[0] for row in rows])
 
 
+def _quote(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, list):
+        return "'{" + ", ".join(map(str, value)) + "}'"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
 def _read(lines: list[str]) -> Plan:
     text = "\n".join(lines)
     first = next(line for line in lines if "Buffers:" in line)
@@ -75,6 +87,7 @@ def _read(lines: list[str]) -> Plan:
     return Plan(
         text=text,
         indexes=frozenset(re.findall(r"using (\w+) on", text)),
+        scanned=frozenset(re.findall(r"(?:using|Index Scan on) (\w+)", text)),
         buffers=sum(map(int, re.findall(r"(?:hit|read)=(\d+)", first))),
         milliseconds=float(took),
     )

@@ -11,13 +11,13 @@ from pathlib import Path
 from tests.support.servers import ROOT
 
 FOLDER = ROOT / "shared/korak/client"
-MODULES = ("calling", "commanding", "linking", "reading")
+MODULES = ("calling", "commanding", "defining", "linking", "reading")
 
 HEAD = '''"""Made from the async module of this name, never edited: `python -m tests.support.twins`."""'''
 WORDS = {
     r"\basync (def|with|for)\b": r"\1",
     r"\bawait ": "",
-    r"\bAsync(Korak|Link|Reading|Commanding)\b": r"\1",
+    r"\bAsync(Korak|Link|Reading|Commanding|Defining)\b": r"\1",
     r"\bkorak\.client\.asynchronous\b": "korak.client.blocking",
     r"\ba(read|iter_lines|iter_bytes)\b": r"\1",
     r"\bAsync(Client|BaseTransport|Iterator)\b": r"\1",

@@ -14,8 +14,8 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korak import cli
-from korak.commands import running
+from korak import cli, commands
+from korak.commands import panels, running
 from korak.commands.screen import Screen
 from korak.errors import NotFound, SettingsError
 
@@ -52,6 +52,29 @@ def test_help_lists_the_services(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     for name in ("api", "engine", "waker", "escalator", "--json"):
         assert name in out
+
+
+def test_every_command_is_registered_and_has_its_place_in_the_help() -> None:
+    folder = Path(commands.__file__).parent
+    assert {path.stem for path in folder.glob("*.py") if "\ndef register(" in path.read_text()} == set(commands.MODULES)
+    app = cli.build()
+    names = {panels.get_name(info) for info in [*app.registered_commands, *app.registered_groups]}
+    assert names == set(panels.PLACES)
+
+
+def test_the_help_shows_commands_in_order_and_flags_without_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "--help")
+    shown = [line.split()[1] for line in out.splitlines() if line.startswith("│ ") and line[2:3].isalpha()]
+    assert shown == [name for names in panels.PANELS.values() for name in names]
+    for command in ("list", "start", "show", "token"):
+        assert "<bool>" not in call(capsys, command, "--help")[1]
+
+
+def test_a_command_line_is_read_without_what_only_some_commands_need() -> None:
+    code = (
+        "import sys; from korak.cli import build; build(); sys.exit(bool({'alembic', 'asyncpg'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

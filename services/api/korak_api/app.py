@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from korak.errors import Invalid, NotAnswered, NotFound
 from korak.owners.context import within
@@ -186,6 +186,11 @@ class Streaming(StreamingResponse):
         self._source = answer.stream
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(answer.stream, answer.status, headers, answer.media_type)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer. A connection that is lost before the first piece ends it too."""
+        async with aclosing(cast("AsyncGenerator[bytes, None]", self._source)):
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         """Send what comes."""

@@ -9,7 +9,7 @@ from ulid import ULID
 
 from korak.core.changes import Changes
 from korak.core.facts import CancelAsked, Fact, PauseAsked, ResumeAsked, RetryAsked, RewindAsked
-from korak.errors import Conflict, Unavailable
+from korak.errors import Conflict
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
 from korak.store import addresses, signals
@@ -47,26 +47,35 @@ async def resume(call: Call) -> Answer:
 
 async def retry(call: Call) -> Answer:
     """POST /v1/instances/{ulid}/retry (MR-1 to MR-6)."""
-    return await _command(call, RetryAsked(call.actor), None)
+    return await _insist(call, RetryAsked(call.actor))
 
 
 async def rewind(call: Call) -> Answer:
     """POST /v1/instances/{ulid}/rewind."""
-    return await _command(call, RewindAsked(str(call.body["to"]), call.actor), None)
+    return await _insist(call, RewindAsked(str(call.body["to"]), call.actor))
 
 
-async def _command(call: Call, fact: Fact, kind: DeliveryKind | None, payload: JsonObject | None = None) -> Answer:
+async def _command(call: Call, fact: Fact, kind: DeliveryKind, payload: JsonObject | None = None) -> Answer:
     """Answer a command under the lock; where somebody holds the instance, leave a row that the holder obeys."""
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
+    changes = await call.resources.commander.answer(view.instance.id, fact)
+    view = await (_leave(call, view, kind, payload) if changes is None else _view(call, changes, view))
+    return _show(call, view)
+
+
+async def _insist(call: Call, fact: Fact) -> Answer:
+    """Answer a command of which nothing can be left for later: it waits for whoever holds the instance."""
+    async with call.resources.database.acquire() as connection:
+        view = await find(call, connection)
     try:
-        changes = await call.resources.commander.answer(view.instance.id, fact)
+        changes = await call.resources.commander.insist(view.instance.id, fact)
     except Conflict as refused:
         raise await _name(call, view, refused) from None
-    if changes is None:
-        view = await _leave(call, view, kind, payload)
-    elif not changes.is_empty:
-        view = await _view(call, changes, view)
+    return _show(call, await _view(call, changes, view))
+
+
+def _show(call: Call, view: View) -> Answer:
     return Answer(show_instance(view, sees_failures=call.sees_failures, ceilings=call.ceilings))
 
 
@@ -90,21 +99,22 @@ async def _name(call: Call, view: View, refused: Conflict) -> Conflict:
 
 async def _view(call: Call, changes: Changes, view: View) -> View:
     """The instance after a command; it is read anew only where the changes don't have all that is shown of it."""
+    if changes.is_empty:
+        return view
     if changes.after.plan.cleans_up:
         async with call.resources.database.acquire() as connection:
             return await find(call, connection)
     return _update(view, view_changes(changes, view.version))
 
 
-async def _leave(call: Call, view: View, kind: DeliveryKind | None, payload: JsonObject | None) -> View:
-    if kind is None:
-        raise Unavailable(what="The instance")
+async def _leave(call: Call, view: View, kind: DeliveryKind, payload: JsonObject | None) -> View:
     if view.instance.is_ended and not (kind is DeliveryKind.CANCEL and may_cancel(view)):
         raise Conflict(_REFUSALS[kind], status=str(view.instance.status))
     source_id = call.seed or str(ULID.from_datetime(call.now))
     sending = Sending(view.instance.id, view.instance.owner_scope, kind, source_id, None, payload, call.actor)
     async with call.resources.database.transaction() as connection:
         await signals.send(connection, sending, now=call.now)
+    call.resources.informer.remind(view.instance.id)
     async with call.resources.database.acquire() as connection:
         return await get_view(call, connection, view.instance.ulid) or view
 

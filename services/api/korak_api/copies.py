@@ -35,8 +35,8 @@ async def fork(call: Call) -> Answer:
         view = await find(call, connection)
     to = call.body.get("to")
     fact = ForkAsked(str(ULID.from_datetime(call.now)), to if isinstance(to, str) else None, call.actor)
-    changes = await call.resources.commander.answer(view.instance.id, fact)
-    if changes is None or changes.fork is None:
+    changes = await call.resources.commander.insist(view.instance.id, fact)
+    if changes.fork is None:
         raise Unavailable(what="The instance")
     made = view_changes(changes.fork, view.version)
     return Answer(show_instance(made, sees_failures=call.sees_failures, ceilings=call.ceilings), 201)

@@ -10,6 +10,7 @@ from typing import Final
 
 import httpx
 
+from korak import surveying
 from korak.catalogue import load_registry
 from korak.client import AsyncKorak
 from korak.clock import Clock
@@ -51,13 +52,15 @@ async def embed(
     """A client of the API in this process. It may all that an admin of `owner` may (`*`: the application).
 
     Without `settings` they are the environment's; `database` is a pool that is open already, else one is opened. Chains
-    are published from here too, so `settings` name the modules of their handlers (KORAK_STEPS, KORAK_CHAINS).
+    are published from here too, so `settings` name the modules of their handlers (KORAK_STEPS, KORAK_CHAINS). Raises
+    SchemaOlder where the database wasn't migrated.
     """
     given = load_settings(os.environ) if settings is None else settings
     stop, clock, metrics = asyncio.Event(), Clock(), Metrics()
     async with AsyncExitStack() as stack:
         if database is None:
             database = await stack.enter_async_context(make_database(given, "embedded"))
+        await surveying.require(database)
         broker = await connect_broker(stack, given, metrics)
         async with database.acquire() as connection:
             await measure(Session(connection), clock)

@@ -72,7 +72,9 @@ def _get_wish(call: Call) -> Wish:
 
 
 def _point(refused: Problem) -> Problem:
-    """What is wrong with the start stands in the request's `start`."""
+    """What is wrong with the start stands in the request's `start`; the name of the signal beside it."""
+    if refused.code == "unknown_signal":
+        return refused
     refused.issues = tuple(issue.at("/start") for issue in refused.issues)
     return refused
 
@@ -80,6 +82,8 @@ def _point(refused: Problem) -> Problem:
 async def hand_out(call: Call, instance_id: int, source_id: str, *, is_new: bool) -> Sent:
     """Have an instance take a signal that is committed, and tell what became of it."""
     changes = await call.resources.commander.answer(instance_id, Delivered()) if is_new else None
+    if is_new and changes is None:
+        call.resources.informer.remind(instance_id)
     return _judge(await _look(call, instance_id, source_id), changes)
 
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+import structlog
+
 from korak.errors import Invalid, Issue, NotFound
 from korak.model import HoldKind
 from korak.owners.roles import Verb
 from korak.store import definitions, holds
-from korak.store.database import Session
+from korak.store.database import Connection, Session
 from korak.store.holds import Hold, Queue
+from korak.store.settling import PATIENCE, settle
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.rendering import Shown, show_owner, show_time
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 HOLD: Final = Body(
     {
@@ -29,8 +34,7 @@ def _hold(kind: HoldKind) -> Handler:
         name, reason = _get_name(call), call.body.get("reason")
         until = _read_until(call)
         async with call.resources.database.transaction() as connection:
-            if kind is HoldKind.DEFINITION and await definitions.get(connection, call.owner_scope, name) is None:
-                raise NotFound("definition_not_found", key=name)
+            await _check_known(connection, call.owner_scope, kind, name)
             wanted = Hold(
                 call.owner_scope,
                 kind,
@@ -40,10 +44,28 @@ def _hold(kind: HoldKind) -> Handler:
                 until=until,
                 held_by=call.actor,
             )
-            return Answer(show_hold(await holds.put(Session(connection), wanted)))
+            held = await holds.put(Session(connection), wanted)
+        await _settle(call, held)
+        return Answer(show_hold(held))
 
-    hold.__doc__ = f"POST a hold of a {kind}: what is in flight goes on, nothing of it begins."
+    hold.__doc__ = f"POST a hold of a {kind}: what is in flight goes on, and once it is answered nothing of it begins."
     return hold
+
+
+async def _check_known(connection: Connection, owner_scope: str, kind: HoldKind, name: str) -> None:
+    """A name that nobody knows is a slip: a hold of it would keep nothing."""
+    if kind is HoldKind.DEFINITION:
+        if await definitions.get(connection, owner_scope, name) is None:
+            raise NotFound("definition_not_found", key=name)
+    elif not await holds.is_known(Session(connection), owner_scope, kind, name):
+        raise NotFound("not_found", what=kind.replace("_", " "), key=name)
+
+
+async def _settle(call: Call, held: Hold) -> None:
+    async with call.resources.database.acquire() as connection:
+        is_settled = await settle(Session(connection))
+    if not is_settled:
+        log.warning("hold_unsettled", kind=held.kind, name=held.name, seconds=PATIENCE)
 
 
 def _release(kind: HoldKind) -> Handler:

@@ -10,6 +10,7 @@ from korak.commander import Commander
 from korak.config import Settings
 from korak.graphs.contracts import Catalogue
 from korak.graphs.document import GraphLimits
+from korak.informing import Informer
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.service import Health
@@ -55,6 +56,7 @@ class Resources:
     importer: Importer
     spools: Spools
     commander: Commander
+    informer: Informer
     matcher: Matcher
     waiter: Waiter
     feeds: Feeds

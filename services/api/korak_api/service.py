@@ -15,6 +15,7 @@ from korak.config import Settings
 from korak.connecting import connect_broker, make_database
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
+from korak.informing import Informer
 from korak.loop import run_every
 from korak.matching import Matcher
 from korak.metrics import Metrics
@@ -75,8 +76,9 @@ async def connect(
     settings, database, clock = ground.settings, ground.database, ground.clock
     plans = Plans()
     gate = Gate(database)
-    dispatcher = Dispatcher(ground.broker, gate)
     loader = Loader(plans, get_policy(settings))
+    informer = await stack.enter_async_context(Informer(database, ground.broker, loader, gate, clock))
+    dispatcher = Dispatcher(ground.broker, gate, listener=informer)
     commander = await stack.enter_async_context(Commander(database, loader, dispatcher, clock))
     starts = Starts(settings, database, plans, dispatcher=dispatcher, clock=clock, metrics=ground.metrics)
     waiter = Waiter(database, ground.broker, stop)
@@ -95,6 +97,7 @@ async def connect(
         importer=Importer(database, plans, get_policy(settings)),
         spools=Spools(settings.api.max_copy),
         commander=commander,
+        informer=informer,
         matcher=Matcher(database, ground.broker, gate),
         waiter=await stack.enter_async_context(waiter),
         feeds=Feeds(database, waiter, clock, plans),

@@ -9,7 +9,7 @@ from ulid import ULID
 
 from korak.core.facts import Delivered
 from korak.emitting import MEMBERS, NAME, read_emit
-from korak.errors import Conflict, Invalid, NotFound
+from korak.errors import Conflict, NotFound, refuse_at
 from korak.model import ENDED, DeliveryKind, JsonObject
 from korak.owners.roles import Verb
 from korak.store import emits, instances, signals
@@ -45,13 +45,14 @@ async def signal(call: Call) -> Answer:
     body, ulid = cast("dict[str, Any]", call.body), call.path["ulid"]
     if "start" in body:
         return await greeting.greet(call)
-    source_id = body.get("id") or call.seed or str(ULID.from_datetime(call.now))
+    known = body.get("id") or call.seed
+    source_id = known or str(ULID.from_datetime(call.now))
     async with call.resources.database.acquire() as connection:
         row = await instances.get_status(connection, call.owner_scope, ulid)
         if row is None:
             raise NotFound("instance_not_found", key=ulid)
         plans = await call.resources.plans.get(Session(connection), {row["version_id"]})
-        before = await signals.get(connection, row["id"], source_id)
+        before = None if known is None else await signals.get(connection, row["id"], known)
         step = await _find_step(connection, row["id"], body) if before is None else None
     if row["status"] in ENDED:
         if before is not None:  # it may be what ended it: a repeat hears what became of it
@@ -59,7 +60,7 @@ async def signal(call: Call) -> Answer:
         raise Conflict("instance_ended", status=row["status"])
     names = plans[row["version_id"]].signals
     if names is not None and body["name"] not in names:
-        raise Invalid("unknown_signal", name=body["name"])
+        raise refuse_at("/name", "unknown_signal", name=body["name"])
     if "execution" in body and before is None and step is None:
         raise Conflict("wait_over", name=body["name"])
     sending = Sending(
@@ -113,7 +114,8 @@ async def emit(call: Call) -> Answer:
 async def _match(call: Call, kept: Kept) -> int:
     match = await call.resources.matcher.match(kept.id, call.resources.clock.now())
     for instance_id in sorted(match.missed)[:MISSED]:
-        await call.resources.commander.answer(instance_id, Delivered())
+        if await call.resources.commander.answer(instance_id, Delivered()) is None:
+            call.resources.informer.remind(instance_id)
     return kept.matched + match.matched
 
 

@@ -15,7 +15,6 @@ from korak.catalogue import load_registry, open_secrets
 from korak.clock import Clock
 from korak.config import Settings
 from korak.connecting import connect_broker, make_database
-from korak.core.holds import Holds
 from korak.dispatch import Dispatcher
 from korak.errors import TransientError
 from korak.informing import Informer
@@ -26,11 +25,11 @@ from korak.policy import get_policy
 from korak.releasing import Puller
 from korak.service import Health
 from korak.steps.registry import Registry
-from korak.store import holds
 from korak.store.clocks import measure
 from korak.store.database import Database, Hot, Session
 from korak.store.engines import list_held
 from korak.store.gates import Gate
+from korak.store.holds import View
 from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak.store.sealing import Ids
@@ -58,7 +57,9 @@ BEAT = 1.0
 CHECK = 2.0
 """Seconds between two looks for attempts past their time, and for attempts that were cancelled."""
 HOLDS = 1.0
-"""Seconds between two looks for holds: what an engine begins in between, it begins as if they weren't there yet."""
+"""Seconds between two looks for holds: so late at most one ends whose time is over. One that is put or released between
+two looks is seen as what was decided without it is refused.
+"""
 
 
 @dataclass(slots=True)
@@ -88,19 +89,22 @@ class Builder:
         self._policy = get_policy(settings)
         self._plans = Plans()
         self._loader = Loader(self._plans, self._policy)
+        self._view = View()
 
     async def build(self) -> Fleet:
         """An engine whose lease is registered; nothing is claimed before its works run."""
         settings = self._settings
         registry = load_registry(settings)
         database = await self._stack.enter_async_context(make_database(settings, "engine"))
-        known = await self._look_around(database)
+        await self._look_around(database)
         broker = await connect_broker(self._stack, settings, self._metrics, puller=Puller(database, self._clock))
         handlers = await self._enter_handlers(registry, database)
-        identity = Identity(frozenset(settings.engine.queues), handlers.runs, holds=known)
+        identity = Identity(frozenset(settings.engine.queues), handlers.runs, view=self._view)
         engine = Engine(identity, handlers, self._plans, self._clock, self._metrics, settings.engine)
-        informer = await self._stack.enter_async_context(Informer(database, broker, self._clock))
-        dispatcher = Dispatcher(broker, Gate(database), engine, informer)
+        gate = Gate(database)
+        informer = Informer(database, broker, self._loader, gate, self._clock)
+        await self._stack.enter_async_context(informer)
+        dispatcher = Dispatcher(broker, gate, engine, informer)
         types = [f"{made.key}@{made.version}" for made in registry.list_types() if not made.is_pure]
         slots = engine.slots
         holder = Holder(identity, types, slots.get_oldest_claim, slots.get_types, engine.drop_all, self._tell_late)
@@ -117,20 +121,21 @@ class Builder:
             *(Recorder(make_desk(), engine.settle, engine.sights).work(engine.line) for _ in range(RECORDERS)),
             self._watch_time(engine),
             self._watch_tokens(database, engine),
-            self._watch_holds(database, engine),
+            self._watch_holds(database),
             self._watch_hearts(engine),
             self._free(make_desk(), engine),
         ]
         return Fleet(engine, consumer, works, settings.engine.drain)
 
-    async def _look_around(self, database: Database) -> Holds:
+    async def _look_around(self, database: Database) -> None:
         """Measure the database's clock and see what is held, as soon as it can be reached: nothing begins before."""
         backoff, failures = Backoff(most=2.0), 0
         while True:
             try:
                 async with database.acquire() as connection:
                     await measure(Session(connection), self._clock)
-                    return await holds.load(Session(connection), self._clock.now())
+                    await self._view.refresh(Session(connection), self._clock.now())
+                    return
             except TransientError as error:
                 failures += 1
                 log.warning("the engine waits for its database: %s (%s)", error.message, error.__cause__)
@@ -147,7 +152,8 @@ class Builder:
 
     def _make_desk(self, database: Database, dispatcher: Dispatcher) -> Desk:
         hot = Hot(database)
-        return Desk(hot, Transactor(hot, self._loader, Ids(), dispatcher), dispatcher, self._clock, self._metrics)
+        transactor = Transactor(hot, self._loader, Ids(), dispatcher, self._view)
+        return Desk(hot, transactor, dispatcher, self._clock, self._metrics)
 
     def _make_claimer(self, desk: Desk, engine: Engine) -> Claimer:
         return Claimer(desk, engine.identity, engine.slots, engine.sights, engine.line, granted=engine.grant)
@@ -182,10 +188,10 @@ class Builder:
 
         await run_every(asyncio.Event(), look, lambda _: CHECK)
 
-    async def _watch_holds(self, database: Database, engine: Engine) -> None:
+    async def _watch_holds(self, database: Database) -> None:
         async def look() -> None:
             async with database.acquire() as connection:
-                engine.identity.holds = await holds.load(Session(connection), self._clock.now())
+                await self._view.refresh(Session(connection), self._clock.now())
 
         await run_every(asyncio.Event(), look, lambda _: HOLDS)
 

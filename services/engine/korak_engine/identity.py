@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_hex
 
-from korak.core.holds import NO_HOLDS, Holds
 from korak.core.snapshot import Claimant
+from korak.store.holds import View
 
 TOKEN_BYTES = 13
 
@@ -20,9 +20,9 @@ class Identity:
     runs: Callable[[str, int], bool]
     engine_id: int = 0
     is_open: bool = field(default=False)
-    holds: Holds = NO_HOLDS
-    """As this engine last saw them."""
+    view: View = field(default_factory=View)
+    """The holds, as this engine last saw them."""
 
     def get_claimant(self) -> Claimant:
         """The engine with a new token: made before the transaction, so that a lost answer can be found again by it."""
-        return Claimant(self.engine_id, token_hex(TOKEN_BYTES), self.queues, self.runs, self.holds)
+        return Claimant(self.engine_id, token_hex(TOKEN_BYTES), self.queues, self.runs, self.view.known)

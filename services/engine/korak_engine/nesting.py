@@ -115,7 +115,7 @@ class Nesting:
 
 def _open(work: Work, asked: Starting, place: int, given: JsonObject, version: Version) -> Opening | Raised:
     parent, plan = work.snapshot.instance, version.plan
-    accepted, issues = plan.accept(given)
+    accepted, issues = plan.accept(given, work.snapshot.policy.limits["max_state_bytes"])
     if issues:
         return _refuse(asked, issues[0].message, pointer=issues[0].at("/inputs").pointer, index=place)
     if plan.settings.actor == ActorMode.ON_BEHALF_OF and parent.starter_id is None:

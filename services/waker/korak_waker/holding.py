@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from korak.store import holds
 from korak.store.holds import Ended
+from korak.store.settling import settle
 from korak_waker.passing import Pass
 
-LATE = 30.0
-"""Seconds for which an engine may still park steps for a hold that is over: it hears of that when it looks next."""
+PATIENCE = 1.0
+"""Seconds for which a pass waits for who may still park a step for a hold that is over; the next pass does so again."""
 
 
 async def release(current: Pass) -> None:
-    """Let go what holds that are over have kept; one is forgotten when nothing more can come after it."""
-    for hold in await holds.list_ended(current.runner, current.now, current.limits.batch):
-        is_clear = await _let_go(current, hold)
-        if is_clear and hold.released_at <= current.ago(LATE):
-            await holds.forget(current.runner, [hold.id])
+    """Let go what holds that are over have kept; one is forgotten when nothing is left and nothing can come."""
+    ended = await holds.list_ended(current.runner, current.now, current.limits.batch)
+    if not ended:
+        return
+    is_settled = await settle(current.runner, patience=PATIENCE)
+    for hold in ended:
+        await _let_go(current, hold)
+        if is_settled:
+            await holds.forget(current.runner, hold, current.now)
 
 
-async def _let_go(current: Pass, hold: Ended) -> bool:
-    """Whether there was nothing left. What others hold just now is there in the next pass."""
-    count = 0
-    while True:
+async def _let_go(current: Pass, hold: Ended) -> None:
+    """What others have locked just now is there in the next pass."""
+    is_full = True
+    while is_full:
         queues = await holds.unpark(current.runner, hold, current.now, current.limits.batch)
         current.queues.update(queues)
-        count += len(queues)
-        if len(queues) < current.limits.batch:
-            current.report.unheld += count
-            return count == 0
+        current.report.unheld += len(queues)
+        is_full = len(queues) == current.limits.batch

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from korak.core.facts import Delivered
 from korak.store import kin
+from korak.store.transacting import Ask
 from korak_waker.passing import Pass
 
 PAGES: Final = 20
@@ -21,12 +23,14 @@ class Kin:
         self._after = kin.START
 
     async def cascade(self, current: Pass) -> None:
-        """Bring commands to the next children."""
+        """Bring commands to the next children, and have them obey."""
         for _ in range(PAGES):
-            count = await kin.advance_cascade(current.runner, current.now, current.limits.batch)
-            if count is None:
+            advanced = await kin.advance_cascades(current.runner, current.now, current.limits.batch)
+            if not advanced:
                 return
-            current.report.cascaded += count
+            children = [child for advance in advanced for child in advance.children]
+            current.report.cascaded += len(children)
+            await current.answer([Ask(child, Delivered()) for child in children])
 
     async def look(self, current: Pass) -> None:
         """Look on behalf of those who wait: one who was to be told may have gone with whoever was to tell."""
@@ -34,6 +38,6 @@ class Kin:
         self._after = page[-1] if len(page) == PAGE else kin.START
         waits = sorted({wait for wait, _ in page})
         if waits:
-            woken = await kin.look(current.runner, waits, current.now, is_sent=False)
+            woken = await kin.tell(current.runner, current.now, is_sent=False, waits=waits)
             current.queues.update(each.queue for each in woken)
             current.report.requeued += len(woken)

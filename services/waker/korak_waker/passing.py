@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from korak.answering import Answerer
 from korak.broker.messages import RunStep
 from korak.broker.port import Broker
-from korak.core.changes import Changes
 from korak.dispatch import Dispatcher
-from korak.errors import KorakError, TransientError
+from korak.errors import TransientError
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.store.database import Hot, Runner
-from korak.store.transacting import Ask, Transactor
+from korak.store.transacting import Ask
 from korak_waker.report import Report
 
 log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
@@ -47,7 +47,7 @@ class Tools:
 
     runner: Runner
     hot: Hot
-    transactor: Transactor
+    answerer: Answerer
     dispatcher: Dispatcher
     matcher: Matcher
     broker: Broker
@@ -89,26 +89,11 @@ class Pass:
         rest = list(asks)
         while rest:
             batch = {ask.instance_id: ask for ask in reversed(rest)}
-            changed += await self._answer_batch(list(batch.values())[::-1])
+            answered = await self.tools.answerer.answer(list(batch.values())[::-1], self.now)
+            self.report.errors += answered.errors
+            changed += answered.changed
             rest = [ask for ask in rest if batch[ask.instance_id] is not ask]
         return changed
-
-    async def _answer_batch(self, batch: Sequence[Ask]) -> int:
-        try:
-            answers = await self.tools.transactor.answer(batch, self.now)
-        except TransientError:
-            raise
-        except Exception:
-            self.report.errors += 1
-            log.exception("facts_unanswered", instances=[ask.instance_id for ask in batch][:10], count=len(batch))
-            return sum([await self._answer_batch([ask]) for ask in batch]) if len(batch) > 1 else 0
-        for ask, answer in zip(batch, answers, strict=True):
-            if isinstance(answer, KorakError):
-                self.report.errors += 1
-                log.error("fact_refused", instance=ask.instance_id, code=answer.code, message=answer.message)
-        changes = [answer for answer in answers if isinstance(answer, Changes) and not answer.is_empty]
-        await self.tools.dispatcher.send(changes)
-        return len(changes)
 
     async def nudge(self) -> None:
         """Tell engines that pull of the queues in which something became ready. A nudge that is lost costs a second."""

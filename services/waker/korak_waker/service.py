@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from korak.answering import Answerer
 from korak.broker.port import Broker
 from korak.clock import Clock
 from korak.config import Settings
 from korak.connecting import connect_broker
 from korak.core.snapshot import Policy
 from korak.dispatch import Dispatcher
+from korak.informing import Informer
 from korak.matching import Matcher
 from korak.metrics import Metrics
 from korak.policy import get_policy
@@ -94,15 +96,18 @@ async def open_waker(
     """A waker on its own connections."""
     runner, hot, starting = Single(database), Hot(database), Hot(database)
     gate = Gate(database)
-    dispatcher, matcher = Dispatcher(broker, gate), Matcher(database, broker, gate)
     plans = Plans()
-    transactor = Transactor(hot, Loader(plans, policy), Ids(), dispatcher)
+    loader = Loader(plans, policy)
+    informer = Informer(database, broker, loader, gate, clock)
+    dispatcher, matcher = Dispatcher(broker, gate, listener=informer), Matcher(database, broker, gate)
+    answerer = Answerer(Transactor(hot, loader, Ids(), dispatcher), dispatcher)
     opener = Opener(Starter(policy, Ids(BLOCK), limits.key_ttl, dispatcher), plans, limits.starts)
     inbox = Inbox(starting, opener, dispatcher, matcher, ttl=limits.event_ttl, size=limits.batch)
     releaser = Releaser(database, broker, limits.batch)
     try:
-        tools = Tools(runner, hot, transactor, dispatcher, matcher, broker, metrics, limits)
-        yield Waker(tools, releaser, inbox, clock, lambda: database.losses)
+        tools = Tools(runner, hot, answerer, dispatcher, matcher, broker, metrics, limits)
+        async with informer:
+            yield Waker(tools, releaser, inbox, clock, lambda: database.losses)
     finally:
         await runner.close()
         await starting.close()

@@ -54,11 +54,12 @@ def bind(
             continue
         if name in around:
             config[name] = dict(around[name])
-        elif _is_written_out(schema):
+        elif _is_written_out(schema) or name.startswith("_"):
             if name in required:
                 raise misuse(f"{what}: {handler.key} needs {name}, which must be given where the chain is built.")
         elif "default" in schema:
-            config[name] = {"ref": get_path(name), "default": schema["default"]}
+            default = take(schema["default"], f"{what}: the default of {name}")
+            config[name] = {"ref": get_path(name), "default": default}
         elif name in required:
             config[name] = {"ref": get_path(name)}
     return config

@@ -12,6 +12,7 @@ from korak.chains.binding import read_parameters
 from korak.chains.compiling import compile_steps
 from korak.chains.given import misuse, plain, show
 from korak.chains.handlers import Given, Handler, read_handler
+from korak.chains.limiting import Limiting
 from korak.chains.nesting import Nesting
 from korak.chains.numbers import read_count, sum_seconds
 from korak.chains.repeating import MAX_ITERATIONS, read_condition
@@ -36,7 +37,7 @@ def chain(key: str, name: str | None = None) -> Chain:
     return Chain(key, name)
 
 
-class Chain(Undoing, Nesting):
+class Chain(Undoing, Limiting, Nesting):
     """Collects steps and options; `document()` gives the graph document that they are.
 
     Every method but the last ones gives the chain itself. What can be told while it is built is told at once, as

@@ -102,7 +102,7 @@ class _Compiler:
     def _compile_work(self, step: Work) -> Made:
         what = f"The step {step.name!r}"
         node = _node(step.name, step.handler.key, bind(step.handler, step.parameters, what))
-        node |= self._run(step.handler) | {"save": MERGE}
+        node |= self._run(step.handler) | _limit(step.flow) | {"save": MERGE}
         if step.jumps is None:
             node["jumps"] = "any"
         elif step.jumps:
@@ -116,7 +116,8 @@ class _Compiler:
     def _compile_parallel(self, step: Parallel) -> Made:
         branches: JsonObject = {}
         for number, handler in enumerate(step.handlers):
-            body = self._compile_body(get_part(step.name, str(number)), handler, {}, PUBLIC, save=True)
+            members = _limit(step.flow) | {"save": MERGE}
+            body = self._compile_body(get_part(step.name, str(number)), handler, {}, members=members)
             branches[f"branch_{number}"] = body
         return Made((_node(step.name, "parallel", {}) | {"branches": branches},))
 
@@ -124,7 +125,8 @@ class _Compiler:
         config: JsonObject = {"items": {"ref": get_path(step.items), "default": []}, "mode": step.mode}
         if step.quorum is not None:
             config["quorum"] = step.quorum
-        body = self._compile_body(get_part(step.name, "item"), step.handler, step.parameters, ITEM)
+        members = _limit(step.flow)
+        body = self._compile_body(get_part(step.name, "item"), step.handler, step.parameters, ITEM, members=members)
         node = _node(step.name, "for_each", config) | {"body": body, "save": {"key": step.result_key}}
         if step.reducer is None:
             return Made((node,))
@@ -144,14 +146,13 @@ class _Compiler:
         name: str,
         handler: Handler,
         given: Mapping[str, Any],
-        around: Mapping[str, JsonObject],
+        around: Mapping[str, JsonObject] = PUBLIC,
         *,
-        save: bool = False,
+        members: JsonObject,
     ) -> JsonObject:
         what = f"The handler {handler.key}"
-        node = _node(name, handler.key, bind(handler, given, what, around)) | self._run(handler) | {"jumps": []}
-        if save:
-            node["save"] = MERGE
+        node = _node(name, handler.key, bind(handler, given, what, around)) | self._run(handler)
+        node |= {"jumps": []} | members
         others = [outcome for outcome in _list_outcomes(handler, node, what) if outcome != NEXT]
         end = get_part(name, "end")
         ends: list[Json] = [_node(end, "end", {})] if others else []
@@ -184,6 +185,10 @@ def run(handler: Handler, options: Options) -> JsonObject:
     if options.queue is not None and (made is None or made.queue is None):
         members["queue"] = options.queue
     return members
+
+
+def _limit(flow: Sequence[JsonObject]) -> JsonObject:
+    return {"flow": [*flow]} if flow else {}
 
 
 def _list_ids(nodes: Iterable[Any]) -> Iterator[str]:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One handler, whose output is merged into the state. `jumps` are names of steps, None for any."""
+    """One handler, whose output is merged into the state. `jumps` are names of steps, None for any.
+
+    `flow` are the limits by key of the handlers, here and below.
+    """
 
     name: str
     handler: Handler
     parameters: Mapping[str, Any] = field(default_factory=dict)
     jumps: tuple[str, ...] | None = ()
+    flow: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Parallel:
 
     name: str
     handlers: tuple[Handler, ...]
+    flow: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class Each:
     quorum: int | None
     reducer: Handler | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    flow: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

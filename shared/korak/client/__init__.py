@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from korak.client.asynchronous.calling import AsyncKorak
 from korak.client.blocking.calling import Korak
+from korak.client.definitions import Definition, DefinitionHead, FrozenVersion, Validation, Version
+from korak.client.operations import Hold, Queue
 from korak.client.problems import Unreachable
 from korak.client.shapes import (
     Artifact,
@@ -13,14 +15,11 @@ from korak.client.shapes import (
     Event,
     Failure,
     FailureRecord,
-    Hold,
     Instance,
     ListOptions,
-    Queue,
     Started,
     StartOptions,
     Step,
-    Version,
     Wait,
     WaitingFor,
 )
@@ -29,11 +28,14 @@ __all__ = [
     "Artifact",
     "AsyncKorak",
     "Chunk",
+    "Definition",
+    "DefinitionHead",
     "Delivery",
     "Emission",
     "Event",
     "Failure",
     "FailureRecord",
+    "FrozenVersion",
     "Hold",
     "Instance",
     "Korak",
@@ -43,6 +45,7 @@ __all__ = [
     "Started",
     "Step",
     "Unreachable",
+    "Validation",
     "Version",
     "Wait",
     "WaitingFor",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
-from korak.client.shapes import HoldKind
+from korak.client.operations import HoldKind
 
 HOLDS: Final[Mapping[HoldKind, str]] = {"definition": "definitions", "step_type": "step-types", "queue": "queues"}
 

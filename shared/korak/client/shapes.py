@@ -8,7 +8,6 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 from korak.chains.dispatching import DispatchOptions
 
 ArtifactKind: TypeAlias = Literal["json", "text", "bytes"]
-HoldKind: TypeAlias = Literal["definition", "step_type", "queue"]
 
 
 class WaitingFor(TypedDict):
@@ -122,18 +121,6 @@ class Emission(TypedDict):
     kept: bool
 
 
-class Version(TypedDict):
-    """A version of a definition. `status`: published for the current one, else superseded."""
-
-    definition: str
-    number: int
-    status: str
-    label: str | None
-    checksum: str
-    published_at: str
-    publisher: str | None
-
-
 class Step(TypedDict):
     """One attempt of one step. `id` is the attempt's, `execution` the same for all attempts of a visit."""
 
@@ -241,34 +228,6 @@ class Artifact(TypedDict):
     created_at: str
     updated_at: str
     content: Any
-
-
-class Hold(TypedDict):
-    """What is held, whose (None: the application's), why and until when; `released_at` once it is over."""
-
-    kind: HoldKind
-    name: str
-    owner: str | None
-    reason: str | None
-    until: str | None
-    held_at: str
-    released_at: str | None
-    actor: dict[str, Any] | None
-
-
-class Queue(TypedDict):
-    """A queue: how many ids its broker may hold, what of it waits, who serves it, and its hold.
-
-    `backlog` is ready and not sent, `sent` is sent and not claimed, `held` is what holds keep.
-    """
-
-    name: str
-    bound: int
-    backlog: int
-    sent: int
-    held: int
-    consumers: int
-    hold: dict[str, Any] | None
 
 
 class StartOptions(DispatchOptions, total=False):

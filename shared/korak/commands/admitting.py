@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
     token.command("create")(create)
     token.command("list")(list_tokens)
     token.command("revoke")(revoke)
-    app.add_typer(token, name="token", rich_help_panel="Database")
+    app.add_typer(token, name="token")
 
 
 def create(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from korak.commands.calling import open_caller, refusing
-from korak.commands.instances import PANEL, Instance, Owner
+from korak.commands.instances import Instance, Owner
 from korak.commands.reading import JSON, read_json
 from korak.commands.screen import get_screen
 
@@ -18,9 +18,9 @@ Node = Annotated[str | None, typer.Option(help="At which node, where it asks at 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(rich_help_panel=PANEL)(approve)
-    app.command(rich_help_panel=PANEL)(reject)
-    app.command("input", rich_help_panel=PANEL)(submit)
+    app.command()(approve)
+    app.command()(reject)
+    app.command("input")(submit)
 
 
 def approve(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -13,9 +13,15 @@ from korak.model import StepStatus
 Step: TypeAlias = Mapping[str, Any]
 
 MOST: Final = 20
-"""Bodies of one container that are shown. Of more, those that ask for a look come first, and the rest is counted."""
+"""Bodies of one container that are shown. Of more, those that ask for a look are, and the rest is counted."""
 
 CONTAINERS: Final = frozenset({"parallel", "for_each", "scope"})
+FEW: Final = 3
+"""Attempts that rewinds have left behind and that are shown one by one; more of them are one line."""
+
+SAMPLE: Final = 5
+"""Bodies that have settled and are shown where not all of a container's are."""
+
 SETTLED: Final = frozenset({StepStatus.COMPLETED, StepStatus.CANCELLED})
 
 
@@ -44,6 +50,28 @@ def arrange(steps: Sequence[Step], most: int = MOST) -> list[Step | Rest]:
     """
     bodies, roots = _sort(steps)
     return list(_walk(roots, bodies, 0, most))
+
+
+def part(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """What stands, and what rewinds have left behind: what they took back or cancelled, with all that it holds."""
+    moments = {step["undone_at"] for step in steps if step.get("undone_at")}
+    if not moments:
+        return list(steps), []
+    outer = [step for step in steps if not step.get("branch")]
+    gone = [step for step in outer if step.get("undone_at") or _is_cancelled_at(step, moments)]
+    gone_ids = {id(step) for step in gone}
+    holders = [step for step in outer if step.get("type") in CONTAINERS]
+    begun = [_get_begin(step) for step in holders]
+    for step in steps:
+        at = bisect_right(begun, _get_begin(step)) if step.get("branch") else 0
+        if at and id(holders[at - 1]) in gone_ids:
+            gone.append(step)
+    gone_ids = {id(step) for step in gone}
+    return [step for step in steps if id(step) not in gone_ids], gone
+
+
+def _is_cancelled_at(step: Step, moments: Collection[str]) -> bool:
+    return step["status"] == StepStatus.CANCELLED and step.get("finished_at") in moments
 
 
 def _sort(steps: Sequence[Step]) -> tuple[dict[int, dict[str, _Body]], list[Step]]:
@@ -105,5 +133,6 @@ def _choose(held: Mapping[str, _Body], most: int) -> set[str]:
     """The paths of those that are shown."""
     if len(held) <= most:
         return set(held)
-    ranked = sorted(held, key=lambda path: held[path].status in SETTLED)
-    return set(ranked[:most])
+    asking = [path for path in held if held[path].status not in SETTLED]
+    settled = [path for path in held if held[path].status in SETTLED]
+    return {*asking[:most], *settled[: min(SAMPLE, max(0, most - len(asking)))]}

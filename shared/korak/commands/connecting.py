@@ -32,7 +32,7 @@ def read_database_settings(steps: str | None = None) -> Settings:
 
 def with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
     """What `work` gives, which has the database to itself until then. Raises SchemaOlder, TransientError."""
-    from korak.commands import surveying
+    from korak import surveying
     from korak.store.database import Database
 
     async def run() -> T:

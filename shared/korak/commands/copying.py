@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from korak.commands.calling import open_caller
-from korak.commands.instances import PANEL, Instance, Owner, present
+from korak.commands.instances import Instance, Owner, present
 from korak.commands.screen import get_screen
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(rich_help_panel=PANEL)(export)
-    app.command("import", rich_help_panel=PANEL)(bring)
+    app.command()(export)
+    app.command("import")(bring)
 
 
 def export(

@@ -19,7 +19,7 @@ from korak.dev import home
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Services")
+    @app.command()
     def dev(
         ctx: typer.Context,
         port: Annotated[int | None, typer.Option(help="The API's port; 0 takes a free one.", min=0, max=65_535)] = None,

@@ -14,7 +14,7 @@ from korak.commands.screen import get_screen
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Database")
+    @app.command()
     def doctor(ctx: typer.Context) -> None:
         """Check database, migrations, broker and the wall around effects; list what is stuck."""
         from korak.commands import examining

@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 import korak_migrations
+from korak import surveying
 from korak.clock import Clock
-from korak.commands import surveying
 from korak.config import Settings
 from korak.connecting import connect_broker
 from korak.errors import KorakError, SchemaOlder, TransientError

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from korak.commands.calling import open_caller
-from korak.commands.instances import PANEL, Owner
+from korak.commands.instances import Owner
 from korak.commands.screen import get_screen
 
 
@@ -22,23 +22,24 @@ class Held(StrEnum):
 
 PLACES = {Held.QUEUE: "queues", Held.STEP: "step-types", Held.DEFINITION: "definitions"}
 
-What = Annotated[Held, typer.Argument(help="queue, step (a step type) or definition.")]
-Name = Annotated[str, typer.Argument(help="Its name or key.")]
+What = Annotated[Held, typer.Argument(help="queue, step (a step type) or definition.", metavar="WHAT")]
+Name = Annotated[str, typer.Argument(help="Its name or key.", metavar="NAME")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (hold, release, queues):
-        app.command(rich_help_panel=PANEL)(command)
+        app.command()(command)
 
 
 def hold(
     ctx: typer.Context,
     what: What,
     name: Name,
-    reason: Annotated[str | None, typer.Option(help="Why.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why.", metavar="TEXT")] = None,
     until: Annotated[
-        str | None, typer.Option(help="Until when, such as 2026-03-01T12:00:00Z; else until it is released.")
+        str | None,
+        typer.Option(help="Until when, such as 2026-03-01T12:00:00Z; else until it is released.", metavar="TIME"),
     ] = None,
     owner: Owner = None,
 ) -> None:

@@ -14,14 +14,13 @@ from korak.commands.reading import JSON, read_json
 from korak.commands.screen import Screen, get_screen
 from korak.model import ENDED, InstanceStatus
 
-PANEL = "Workflows"
 LOOK = 20.0
 """Seconds of one request that waits for an end."""
 PAGE = 200
 CHILDREN = 50
-"""How many children of an instance are shown with it."""
+"""How many runs below an instance are shown with it."""
 STARTING = ("start_workflow", "start_workflows")
-STATUSES = ", ".join(InstanceStatus)
+STATUSES = ", ".join((*InstanceStatus, "paused"))
 
 Instance = Annotated[
     str, typer.Argument(help="The instance's id, or DEFINITION~ID with an id of yours.", metavar="INSTANCE")
@@ -33,19 +32,20 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait until it ends; exit wit
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (emit, signal, show, retry, cancel, pause, resume, rewind, fork):
-        app.command(rich_help_panel=PANEL)(command)
-    app.command("list", rich_help_panel=PANEL)(list_instances)
+        app.command()(command)
+    app.command("list")(list_instances)
 
 
 def emit(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The event's name.")],
+    name: Annotated[str, typer.Argument(help="The event's name.", metavar="NAME")],
     payload: Annotated[str, typer.Option(help=f"What it carries: {JSON}.", metavar="JSON")] = "{}",
     event_id: Annotated[
         str | None, typer.Option("--id", help="The event's own id: repeated, it is the same event.", metavar="ID")
     ] = None,
     ttl: Annotated[
-        str | None, typer.Option(help="How long it is kept for a wait that comes later, such as PT1H.")
+        str | None,
+        typer.Option(help="How long it is kept for a wait that comes later: seconds, or PT1H.", metavar="DURATION"),
     ] = None,
     owner: Owner = None,
 ) -> None:
@@ -62,10 +62,17 @@ def emit(
 def signal(
     ctx: typer.Context,
     instance: Instance,
-    name: Annotated[str, typer.Argument(help="The signal's name.")],
+    name: Annotated[str, typer.Argument(help="The signal's name.", metavar="NAME")],
     payload: Annotated[str, typer.Option(help=f"What it carries: {JSON}.", metavar="JSON")] = "{}",
     signal_id: Annotated[
         str | None, typer.Option("--id", help="The signal's own id: repeated, it is the same signal.", metavar="ID")
+    ] = None,
+    execution: Annotated[
+        str | None,
+        typer.Option(
+            help="For this visit alone, as `execution` of what it waits for in --json; else for whoever waits.",
+            metavar="VISIT",
+        ),
     ] = None,
     start: Annotated[
         str | None,
@@ -74,7 +81,7 @@ def signal(
     owner: Owner = None,
 ) -> None:
     """Send a signal to one instance."""
-    body = {"name": name, "payload": read_json(payload, option="--payload"), "id": signal_id}
+    body = {"name": name, "payload": read_json(payload, option="--payload"), "id": signal_id, "execution": execution}
     body["start"] = None if start is None else {"input": read_json(start, option="--start")}
     given = {member: value for member, value in body.items() if value is not None}
     answer = open_caller(owner).post(f"/v1/instances/{instance}/signal", given)
@@ -96,7 +103,16 @@ def list_instances(
         list[str] | None,
         typer.Option(help="Only those that this run has started; may be repeated.", metavar="INSTANCE"),
     ] = None,
-    created_after: Annotated[str | None, typer.Option(help="Only younger ones.", metavar="TIME")] = None,
+    root: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this run and all below it; may be repeated.", metavar="INSTANCE"),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Only with all of these labels; may be repeated.", metavar="LABEL")
+    ] = None,
+    created_after: Annotated[
+        str | None, typer.Option(help="Only younger ones, such as 2026-03-01T12:00:00Z.", metavar="TIME")
+    ] = None,
     created_before: Annotated[str | None, typer.Option(help="Only older ones.", metavar="TIME")] = None,
     limit: Annotated[int, typer.Option(help="How many at most.", min=1, max=PAGE)] = 20,
     owner: Owner = None,
@@ -108,6 +124,8 @@ def list_instances(
         definition=definition or None,
         id=run_id or None,
         parent=parent or None,
+        root=root or None,
+        label=label or None,
         created_after=created_after,
         created_before=created_before,
         limit=limit,
@@ -152,7 +170,13 @@ def resume(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
 def rewind(
     ctx: typer.Context,
     instance: Instance,
-    to: Annotated[str, typer.Argument(help="A completed step's id, or a node for its newest visit.", metavar="STEP")],
+    to: Annotated[
+        str,
+        typer.Argument(
+            help="A completed step's id, or a node for its newest visit; the trigger's node for the beginning.",
+            metavar="STEP",
+        ),
+    ],
     owner: Owner = None,
 ) -> None:
     """Send an instance back to where it stood behind a completed step."""
@@ -163,11 +187,14 @@ def fork(
     ctx: typer.Context,
     instance: Instance,
     to: Annotated[
-        str | None, typer.Option("--to", help="A completed step's id or a node, if not the newest.", metavar="STEP")
+        str | None,
+        typer.Option(
+            "--to", help="Behind this completed step, its id or node; else behind the newest.", metavar="STEP"
+        ),
     ] = None,
     owner: Owner = None,
 ) -> None:
-    """Begin an instance of its own where another one stood."""
+    """Begin an instance of its own where another one stands; the other one goes on."""
     command(ctx, instance, "fork", {} if to is None else {"to": to}, owner)
 
 
@@ -185,14 +212,28 @@ def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
 
 
 def list_children(caller: Caller, instance: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The newest of the runs that an instance has started, and whether there are more.
+    """The newest of the runs that an instance has started, each with its own likewise, and whether there are more.
 
     None is looked for where no step starts any.
     """
     if not any(step.get("type") in STARTING for step in steps):
         return {"children": [], "has_more_children": False}
-    page: dict[str, Any] = caller.get("/v1/instances", parent=[instance], limit=CHILDREN)
-    return {"children": list(reversed(page["items"])), "has_more_children": page.get("next") is not None}
+    found: dict[str, Any] = {"id": instance}
+    level, left = [found], CHILDREN
+    while level and left > 0:
+        level = _add_below(caller, level, left)
+        left -= len(level)
+    return {"children": found["children"], "has_more_children": found["has_more_children"]}
+
+
+def _add_below(caller: Caller, level: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Give runs those that they have started, the oldest first; all that were found."""
+    page = caller.get("/v1/instances", parent=[run["id"] for run in level], limit=limit)
+    found: list[dict[str, Any]] = list(reversed(page["items"]))
+    for run in level:
+        run["children"] = [child for child in found if child["parent"] == run["id"]]
+        run["has_more_children"] = page.get("next") is not None
+    return found
 
 
 def finish(caller: Caller, instance: str, screen: Screen) -> None:

@@ -17,9 +17,9 @@ from rich.text import Text
 
 from korak.clock import Clock
 from korak.commands.calling import Caller, open_caller
-from korak.commands.drawing import show_span
-from korak.commands.instances import PAGE, PANEL, Instance, Owner
+from korak.commands.instances import PAGE, Instance, Owner
 from korak.commands.screen import Screen, get_screen
+from korak.commands.spans import show_span
 from korak.model import ArtifactKind, InstanceStatus
 
 LONGEST = 120
@@ -29,7 +29,7 @@ LONGEST = 120
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (tail, chunks, artifacts):
-        app.command(rich_help_panel=PANEL)(command)
+        app.command()(command)
 
 
 def tail(

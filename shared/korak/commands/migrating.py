@@ -15,7 +15,7 @@ from korak.errors import SettingsError
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Database")
+    @app.command()
     def migrate(
         ctx: typer.Context,
         effect_role: Annotated[

@@ -47,7 +47,7 @@ class Published:
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Workflows")
+    @app.command()
     def publish(
         ctx: typer.Context,
         files: Annotated[list[Path], typer.Argument(help="Graph documents, or directories of them.", exists=True)],

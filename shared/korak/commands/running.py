@@ -39,7 +39,7 @@ def read_settings(steps: str | None = None, chains: str | None = None) -> Settin
 
 def run_service(name: str, steps: str | None = None) -> int:
     """Run one service until a signal and tell the exit code. Raises SchemaOlder."""
-    from korak.commands import surveying
+    from korak import surveying
 
     settings = read_settings(steps)
     logs.configure(settings.logs)

@@ -17,22 +17,22 @@ Steps = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands."""
 
-    @app.command(rich_help_panel="Services")
+    @app.command()
     def api(steps: Steps = None) -> None:
         """Answer HTTP."""
         raise typer.Exit(running.run_service("api", steps))
 
-    @app.command(rich_help_panel="Services")
+    @app.command()
     def engine(steps: Steps = None) -> None:
         """Claim, run and record steps."""
         raise typer.Exit(running.run_service("engine", steps))
 
-    @app.command(rich_help_panel="Services")
+    @app.command()
     def waker(steps: Steps = None) -> None:
         """Wake what is due."""
         raise typer.Exit(running.run_service("waker", steps))
 
-    @app.command(rich_help_panel="Services")
+    @app.command()
     def escalator(steps: Steps = None) -> None:
         """Run what escalates."""
         raise typer.Exit(running.run_service("escalator", steps))

@@ -31,7 +31,7 @@ value is wrong, stops the start with its name, what was given and what is meant.
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Services")
+    @app.command()
     def settings(
         ctx: typer.Context,
         markdown: Annotated[bool, typer.Option("--markdown", help="As a page of the documentation.")] = False,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from korak.commands.calling import open_caller
-from korak.commands.instances import PANEL, Owner, Wait, finish, present
+from korak.commands.instances import Owner, Wait, finish, present
 from korak.commands.reading import JSON, read_json
 from korak.commands.screen import get_screen
 from korak.model import OnClosed, OnOpen
@@ -18,12 +18,12 @@ WINDOW: Final = "key=KEY,wait=SECONDS[,max-wait=SECONDS]"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=PANEL)(start)
+    app.command()(start)
 
 
 def start(
     ctx: typer.Context,
-    key: Annotated[str, typer.Argument(help="The definition's key.")],
+    key: Annotated[str, typer.Argument(help="The definition's key.", metavar="KEY")],
     input_: Annotated[str, typer.Option("--input", help=f"What it is given: {JSON}.", metavar="JSON")] = "{}",
     run_id: Annotated[
         str | None, typer.Option("--id", help="An id of yours: one run of it is open at a time.", metavar="ID")
@@ -39,12 +39,23 @@ def start(
     id_key: Annotated[
         str | None, typer.Option(help="The Idempotency-Key: repeated, the first instance is shown.", metavar="KEY")
     ] = None,
+    version: Annotated[
+        str | None, typer.Option(help="A version's number or checksum, if not the current one.", metavar="VERSION")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="A label of the run; may be repeated.", metavar="LABEL")
+    ] = None,
+    priority: Annotated[
+        str | None, typer.Option(help="Which runs go first: low, normal, high or urgent.", metavar="LEVEL")
+    ] = None,
     wait: Wait = False,
     owner: Owner = None,
 ) -> None:
     """Start an instance."""
     caller, screen = open_caller(owner), get_screen(ctx)
-    body = {"id": run_id, "on_open": on_open, "on_closed": on_closed, "debounce": read_window(debounce)}
+    number = int(version) if version is not None and version.isdecimal() and len(version) < 10 else version
+    body: dict[str, Any] = {"id": run_id, "on_open": on_open, "on_closed": on_closed, "version": number}
+    body |= {"labels": label, "priority": priority, "debounce": read_window(debounce)}
     given = {member: value for member, value in body.items() if value is not None}
     given["input"] = read_json(input_, option="--input")
     answer = caller.post(f"/v1/definitions/{key}/start", given, key=id_key)

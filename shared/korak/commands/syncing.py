@@ -40,7 +40,7 @@ class Synced:
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Workflows")
+    @app.command()
     def sync(
         ctx: typer.Context,
         chains: Annotated[

@@ -19,7 +19,7 @@ from korak.service import get_pass
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command(rich_help_panel="Database")
+    @app.command()
     def wake(ctx: typer.Context) -> None:
         """Wake what is due, once, and take over what lost engines hold."""
         settings = read_database_settings()
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 async def _pass(settings: Settings) -> object:
-    from korak.commands import surveying
+    from korak import surveying
     from korak.store.database import Database
 
     group = settings.database

@@ -8,13 +8,12 @@ from urllib.parse import quote
 import typer
 
 from korak.commands.calling import open_caller
-from korak.commands.instances import PANEL
 from korak.commands.screen import get_screen
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=PANEL)(weight)
+    app.command()(weight)
 
 
 def weight(
@@ -22,7 +21,7 @@ def weight(
     owner: Annotated[str, typer.Argument(help="The owner, as type:id; * for the application.", metavar="OWNER")],
     to: Annotated[
         int | None,
-        typer.Argument(help="How many, 1 to 1000; without it, tell.", metavar="[N]"),
+        typer.Argument(help="How many, 1 to 1000; without it, tell.", metavar="N"),
     ] = None,
 ) -> None:
     """Tell or set how many steps an owner has in each turn, where many wait for the same engines."""

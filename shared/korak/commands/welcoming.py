@@ -87,14 +87,15 @@ def draw(running: stack.Running, found: Sequence[Published], synced: Sequence[Sy
     drawn += [syncing.draw(synced)] if synced else []
     if drawn:
         parts += [Padding(Group(*drawn), (0, 0, 0, 2)), Text()]
-    parts += [Padding(_suggest(found), (0, 0, 0, 2)), Text()]
+    parts += [Padding(_suggest(found, synced), (0, 0, 0, 2)), Text()]
     return Group(*parts)
 
 
-def _suggest(found: Sequence[Published]) -> Text:
+def _suggest(found: Sequence[Published], synced: Sequence[Synced]) -> Text:
     """Commands that work right now, from a second terminal."""
     first = next((each for each in found if each.result is not Result.REFUSED), None)
-    start = "publish my-graph.json"
+    chain = next((each for each in synced if each.result is not Result.REFUSED), None)
+    start = "publish my-graph.json" if chain is None else f"start {chain.key} --input '{{}}'"
     if first is not None:
         start = f"start {first.key} --input '{orjson.dumps(sample_input(first.file)).decode()}'"
     lines = [f"{get_command()} {rest}" for rest in (start, "list", "show INSTANCE", "--help")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,14 +14,30 @@ from korak.core import exporting
 from korak.core.exporting import FORMAT, Kind
 from korak.core.naming import Ids, find_name, find_number, read_name, read_text
 from korak.core.opening import Owner, Version
-from korak.core.portable import Place, read_row, read_time, refuse
-from korak.core.rows import Artifact, Chunk, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.portable import Place, move_time, read_row, read_time, refuse
+from korak.core.rows import (
+    Artifact,
+    Chunk,
+    Compensation,
+    Delivery,
+    Effect,
+    Event,
+    Failure,
+    Instance,
+    Scope,
+    StepRun,
+    Wait,
+)
 from korak.core.snapshot import Policy
 from korak.core.waiting import get_digest
 from korak.model import Json, JsonObject, StepRole, StepStatus, WaitKind, WaitStatus
 
 LABEL = "imported_from:"
 """With the id that the run had where it was exported, a label of an import that got another one."""
+
+SEPARATOR: Final = "\x1f"
+
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 OPEN = (WaitStatus.PENDING, WaitStatus.SUSPENDED)
 
@@ -100,7 +118,7 @@ class Reader:
         columns = read_row(Instance, self._head.instance, exporting.INSTANCE, place)
         columns["updated_at"] = arrival.now
         if columns["deadline_at"] is not None:
-            columns["deadline_at"] += self._shift
+            columns["deadline_at"] = move_time(columns["deadline_at"], self._shift, (*place, "deadline_at"))
         if not arrival.keeps:
             columns["business_id"], columns["run_number"] = None, 1
             columns["labels"] = list(dict.fromkeys([*columns["labels"], f"{LABEL}{self._head.source}"]))
@@ -156,7 +174,7 @@ class Reader:
             **columns,
         )
         if step.scheduled_for is not None and step.status is StepStatus.QUEUED:
-            step.scheduled_for += self._shift
+            step.scheduled_for = move_time(step.scheduled_for, self._shift, (*place, "scheduled_for"))
         return step
 
     def read_scope(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Scope:
@@ -180,7 +198,7 @@ class Reader:
         step_id, wait_id = self._read_step_id(raw, place), self._waits.define(number, place)
         wait = Wait(wait_id, self._arrival.instance_id, step_id, owner, **columns)
         if wait.status in OPEN and wait.due_at is not None and not wait.is_date:
-            wait.due_at += self._shift
+            wait.due_at = move_time(wait.due_at, self._shift, (*place, "due_at"))
         if wait.match is not None and wait.event_key is not None and wait.kind is WaitKind.EVENT:
             wait.match_digest = get_digest(owner, wait.event_key, wait.match)
         return wait
@@ -234,6 +252,14 @@ class Reader:
         execution = self._rename(read_name(raw, "execution", place))
         return Chunk(self._arrival.instance_id, execution, **columns)
 
+    def read_effect(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Effect:
+        """What a visit has done once where the run comes from, under a key that only this run's steps look for."""
+        digest = read_text(raw, "digest", place)
+        if not DIGEST.fullmatch(digest):
+            raise refuse((*place, "digest"), "it is no digest")
+        key = hashlib.sha256(SEPARATOR.join(("carried", self._arrival.ulid, digest)).encode()).hexdigest()
+        return Effect(self._arrival.instance_id, key, fingerprint=digest, **columns)
+
     def _read_signal(self, raw: JsonObject, place: Place) -> JsonObject:
         number = find_number(raw, "wait", place)
         return {**raw, "wait": None if number is None else self._waits.mention(number, (*place, "wait"))}
@@ -270,4 +296,5 @@ READERS: Final[Mapping[Kind, Callable[[Reader, JsonObject, dict[str, Any], Place
     exporting.COMPENSATIONS: Reader.read_compensation,
     exporting.ARTIFACTS: Reader.read_artifact,
     exporting.CHUNKS: Reader.read_chunk,
+    exporting.EFFECTS: Reader.read_effect,
 }

@@ -121,6 +121,10 @@ class Changes:
     """Steps with limits that run no longer: they give back what they held."""
     leaves: bool = False
     """Whether the run has ended and gives back what it held itself."""
+    holds: int | None = None
+    """The version of the holds that were asked, be it that a step began or that it didn't; None where none were. The
+    changes hold only while it stands.
+    """
     roused: list[StepRun] = field(default_factory=list)
     """Steps of other runs that got ready because of these changes; filled in by the store."""
     dropped: str | None = None

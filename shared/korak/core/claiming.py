@@ -58,7 +58,7 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
     elif not claimant.runs(node.type, node.type_version):
         starting.park(draft, step, ParkedFor.ENGINE)
         draft.dropped = "no_engine_for_type"
-    elif claimant.holds.cover(step, draft.plan.key):
+    elif starting.is_held(draft, step, claimant):
         _fire_retry(draft, step)
         starting.park(draft, step, ParkedFor.HOLD)
         draft.dropped = "held"
@@ -107,7 +107,7 @@ def resume(draft: Draft, node: PlannedNode, step: StepRun, signal: Signal, claim
         draft.record(EventType.STEP_RESUMED, step, {"visit": step.visit, "attempt": step.attempt})
         _decide(draft, node, step, signal)
     elif claimant is not None and claimant.runs(node.type, node.type_version):
-        if claimant.holds.cover(step, draft.plan.key):
+        if starting.is_held(draft, step, claimant):
             starting.park(draft, draft.move(step, StepStatus.RUNNING), ParkedFor.HOLD)
         else:
             _run(draft, node, step, claimant)

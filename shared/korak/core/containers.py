@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from korak.core import ending, failing, retries, starting, waiting, walking
-from korak.core.counters import DONE, FAILED, PAGE, REDUCING, SMALL, Counters
+from korak.core.counters import DONE, FAILED, REDUCING, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.merging import merge
@@ -42,7 +42,7 @@ def proceed(draft: Draft) -> None:
 def is_owed_a_look(draft: Draft, step: StepRun) -> bool:
     """Whether a resumed step has something to do: a container has only if it is behind, or waits for something too."""
     counters = _read(step)
-    return counters is None or counters.has_debt or bool(draft.list_waits(step))
+    return counters is None or counters.has_debt(draft.policy.pages) or bool(draft.list_waits(step))
 
 
 def _read(step: StepRun) -> Counters | None:
@@ -61,14 +61,14 @@ def _look(draft: Draft, step: StepRun, grown: set[int]) -> bool:
         _conclude(draft, step, counters)
         return False
     pending = draft.scopes.list_pending(step)
-    sees_all = len(pending) >= counters.pending
-    if step.id not in grown and counters.wants_page and sees_all and _make_page(draft, step, counters):
+    wants_page = step.id not in grown and counters.wants_page(draft.policy.pages)
+    if wants_page and len(pending) >= counters.pending and _make_page(draft, step, counters):
         grown.add(step.id)
         return True
     if pending and counters.running < counters.concurrency:
         _start(draft, step, counters, draft.scopes.rows[pending.popleft()])
         return True
-    if step.ready_at is None and (counters.has_debt or counters.has_few(len(pending))):
+    if step.ready_at is None and (counters.has_debt(draft.policy.pages) or counters.has_few(len(pending))):
         draft.make_ready(step)
     return False
 
@@ -81,7 +81,7 @@ def _make_page(draft: Draft, step: StepRun, counters: Counters) -> bool:
     items = given.get("items")
     if not names and not isinstance(items, list):
         return False
-    end = min(counters.total, counters.created + PAGE)
+    end = min(counters.total, counters.created + draft.policy.pages.size)
     for index in range(counters.created, end):
         if names:
             draft.scopes.add(draft.make_id(), step, index, name=names[index])
@@ -132,10 +132,10 @@ def _settle(draft: Draft, scope_id: int) -> None:
     step = _write(draft, step, counters)
     _tell(draft, step, scope, has_succeeded=has_succeeded)
     draft.last_outputs.pop(scope_id, None)
-    if counters.total > SMALL:
+    if counters.total > draft.policy.pages.small:
         draft.scopes.drop(scope_id)
     match FAILED if _is_breach(scope) else counters.judge():
-        case None if counters.has_debt:
+        case None if counters.has_debt(draft.policy.pages):
             draft.containers.append(step.id)
         case None:
             pass

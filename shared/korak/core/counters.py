@@ -11,17 +11,27 @@ Mode: TypeAlias = Literal["all", "first_success", "quorum"]
 
 DONE, FAILED, REDUCING = "done", "failed", "reducing"
 
-PAGE = 500
-"""How many bodies come to be in one decision, and how many of one container run at most at a time."""
-
 AT_A_TIME = 100
 """How many run at a time where nothing is said: every decision looks at all that live."""
 
-RESERVE = PAGE // 2
-"""Fewer bodies than these with a row and without a token: the next page is made."""
 
-SMALL = 50
-"""A container of no more bodies is loaded with those that have ended, so that it is merged as the last one ends."""
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """How many bodies are looked at together: `size` come to be in one decision, and as many of one container may run.
+
+    A container of no more than `small` is loaded with those that have ended, so that it is merged as the last one ends.
+    """
+
+    size: int = 500
+    small: int = 50
+
+    @property
+    def reserve(self) -> int:
+        """Fewer bodies than these with a row and without a token: the next page is made."""
+        return self.size // 2
+
+
+PAGES = Pages()
 
 
 @dataclass(frozen=True)
@@ -55,24 +65,22 @@ class Counters:
         """How many bodies have a row and had no token yet."""
         return self.created - self.started
 
-    @property
-    def wants_page(self) -> bool:
+    def wants_page(self, pages: Pages) -> bool:
         """Whether it is time to make the next page of bodies."""
-        return self.created < self.total and self.pending < RESERVE
+        return self.created < self.total and self.pending < pages.reserve
 
-    @property
-    def has_debt(self) -> bool:
+    def has_debt(self, pages: Pages) -> bool:
         """Whether the container itself has something to do: rows to make, bodies to start, results to merge."""
         is_behind = self.started < self.total and self.running < self.concurrency
-        return self.verdict == DONE or (self.verdict is None and (self.wants_page or is_behind))
+        return self.verdict == DONE or (self.verdict is None and (self.wants_page(pages) or is_behind))
 
     def has_few(self, in_view: int) -> bool:
         """Whether so many bodies in view are too few, as there are more to be started."""
         return 2 * in_view <= self.concurrency and in_view < self.pending
 
-    def get_room(self, *, is_asked_for: bool) -> int:
+    def get_room(self, pages: Pages, *, is_asked_for: bool) -> int:
         """How many bodies that are to be started are in view: all of them where the container asked for it."""
-        return PAGE + RESERVE if is_asked_for else min(PAGE, 2 * self.concurrency)
+        return pages.size + pages.reserve if is_asked_for else min(pages.size, 2 * self.concurrency)
 
     def judge(self) -> str | None:
         """DONE where enough have succeeded, FAILED where too few still can, else None."""

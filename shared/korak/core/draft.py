@@ -7,6 +7,7 @@ from functools import cached_property
 
 from korak.core import transitions
 from korak.core.changes import Changes, Grant, Leavings, Outward
+from korak.core.holds import Holds
 from korak.core.rooms import Needs
 from korak.core.rows import Event, Failure, Instance, Scope, StepRun, copy
 from korak.core.scopes import Scopes, get_state
@@ -33,6 +34,7 @@ class Draft(Waits):
     fork: Changes | None = None
     leavings: Leavings | None = None
     outward: Outward | None = None
+    holds: Holds | None = None
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         super().__init__(snapshot, now)
@@ -283,6 +285,7 @@ class Draft(Waits):
             parkings=self.needs.parkings,
             freed=self._list_freed() if self.plan.has_flow else [],
             leaves=self.needs.leaves,
+            holds=None if self.holds is None else self.holds.version,
         )
         if changes.is_empty:
             return changes

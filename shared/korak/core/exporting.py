@@ -9,7 +9,19 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from korak.core.portable import write_row
-from korak.core.rows import Artifact, Chunk, Compensation, Delivery, Event, Failure, Instance, Scope, StepRun, Wait
+from korak.core.rows import (
+    Artifact,
+    Chunk,
+    Compensation,
+    Delivery,
+    Effect,
+    Event,
+    Failure,
+    Instance,
+    Scope,
+    StepRun,
+    Wait,
+)
 from korak.model import Json, JsonObject
 
 FORMAT: Final = "korak.run/v2"
@@ -41,6 +53,7 @@ SIGNAL = ("kind", "name", "payload", "source_id", "sender", "buffered_at", "take
 COMPENSATION = ("seq", "node_id", "visit", "status", "input", "state", "error", "created_at")
 ARTIFACT = ("key", "kind", "metadata", "node_id", "visit", "created_at", "updated_at")
 CHUNK = ("index", "node_id", "visit", "attempt", "content", "created_at")
+EFFECT = ("result", "created_at")
 EVENT = ("seq", "type", "node_id", "data", "created_at")
 FAILURE = (
     "node_id", "source", "category", "propagation", "non_retryable", "handled", "code", "type", "message", "params",
@@ -70,7 +83,8 @@ FAILURES: Final = Kind("failure", Failure, FAILURE)
 COMPENSATIONS: Final = Kind("compensation", Compensation, COMPENSATION)
 ARTIFACTS: Final = Kind("artifact", Artifact, ARTIFACT)
 CHUNKS: Final = Kind("chunk", Chunk, CHUNK)
-KINDS: Final = (WAITS, SCOPES, STEPS, SIGNALS, EVENTS, FAILURES, COMPENSATIONS, ARTIFACTS, CHUNKS)
+EFFECTS: Final = Kind("effect", Effect, EFFECT)
+KINDS: Final = (WAITS, SCOPES, STEPS, SIGNALS, EVENTS, FAILURES, COMPENSATIONS, ARTIFACTS, CHUNKS, EFFECTS)
 """In the order of the lines."""
 
 
@@ -150,6 +164,10 @@ class Writer:
         """The visit that streams."""
         return {"execution": row.execution_id}
 
+    def name_effect(self, row: Effect) -> JsonObject:
+        """The visit and the effect, as one digest: no name of anybody's is stored."""
+        return {"digest": row.fingerprint or row.key}
+
 
 NAMES: Final[Mapping[Kind, Callable[[Writer, Any], JsonObject]]] = {
     WAITS: Writer.name_wait,
@@ -161,6 +179,7 @@ NAMES: Final[Mapping[Kind, Callable[[Writer, Any], JsonObject]]] = {
     COMPENSATIONS: Writer.name_compensation,
     ARTIFACTS: Writer.name_artifact,
     CHUNKS: Writer.name_chunk,
+    EFFECTS: Writer.name_effect,
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from korak.core.holds import Holds
 from korak.core.opening import Opening
 from korak.core.snapshot import Claimant
 from korak.model import FailureCategory, JsonObject
@@ -197,6 +198,13 @@ class Broken:
 
     code: str
     detail: str
+
+
+def look_again(fact: Fact, holds: Holds) -> Fact:
+    """The fact with what its claimant knows now not to begin; its token stays."""
+    if isinstance(fact, Claimed | Finished) and fact.claimant is not None and fact.claimant.holds is not holds:
+        return replace(fact, claimant=replace(fact.claimant, holds=holds))
+    return fact
 
 
 Fact: TypeAlias = (

@@ -14,9 +14,13 @@ Held: TypeAlias = tuple[str, HoldKind, str]
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """The holds in force, as an engine last saw them."""
+    """The holds in force, as an engine last saw them.
+
+    Whatever changes what is in force raises `version`: what was decided by these holds only while that stands.
+    """
 
     rows: frozenset[Held] = frozenset()
+    version: int = 0
 
     def cover(self, step: StepRun, definition: str) -> bool:
         """Whether one of them is for this step."""

@@ -108,7 +108,7 @@ def _revive(instance: Instance, step: StepRun, waits: list[Wait], arrival: Arriv
         step.probe = None
         is_ready = all(wait.kind is not WaitKind.RETRY for wait in waits)
     elif step.counters is not None and not waits:
-        is_ready = Counters.from_json(step.counters).has_debt
+        is_ready = Counters.from_json(step.counters).has_debt(arrival.policy.pages)
     else:
         if any(wait.kind in AWAITED for wait in waits):
             step.probe = step.probe or Probe.LOOK

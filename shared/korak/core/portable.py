@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -17,6 +17,10 @@ Row = TypeVar("Row")
 
 LARGEST = 2**31 - 1
 """Of the numbers of a row."""
+
+SHORT = ("attempt", "call", "depth")
+SHORT_LARGEST = 2**15 - 1
+"""Of these numbers."""
 
 OBJECT, LIST, ANY = "an object", "a list of texts", "any JSON"
 Place = tuple[str | int, ...]
@@ -87,8 +91,9 @@ def _read(kind: Any, value: Json, place: Place) -> Any:
 
 
 def _check_range(value: Any, place: Place) -> Any:
-    if isinstance(value, int) and not 0 <= value <= LARGEST:
-        raise refuse(place, f"it is not between 0 and {LARGEST}")
+    most = SHORT_LARGEST if place[-1] in SHORT else LARGEST
+    if isinstance(value, int) and not 0 <= value <= most:
+        raise refuse(place, f"it is not between 0 and {most}")
     return value
 
 
@@ -97,7 +102,15 @@ def read_time(value: Json, place: Place) -> datetime:
     time: datetime = _convert(datetime.fromisoformat, value, place, "it is no time as ISO 8601")
     if time.tzinfo is None:
         raise refuse(place, "the time lacks its zone")
-    return time
+    return move_time(time, timedelta(), place)
+
+
+def move_time(time: datetime, by: timedelta, place: Place) -> datetime:
+    """The time so much later, in UTC. Raises Invalid where there is no such time."""
+    try:
+        return time.astimezone(UTC) + by
+    except OverflowError:
+        raise refuse(place, "it is out of the range of times") from None
 
 
 def _convert(make: Callable[[Any], Any], value: Json, place: Place, detail: str) -> Any:

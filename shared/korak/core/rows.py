@@ -276,6 +276,19 @@ class Chunk:
 
 
 @dataclass(eq=False)
+class Effect:
+    """What a visit has done once, by the digest of the visit and the effect's name; in a carried run the `fingerprint`
+    is that digest, and the `key` is made of it and the run's id.
+    """
+
+    instance_id: int
+    key: str
+    created_at: datetime
+    fingerprint: str | None = None
+    result: Json = None
+
+
+@dataclass(eq=False)
 class Delivery:
     """A row addressed to an instance: a signal, an event or a command, taken under its lock only.
 

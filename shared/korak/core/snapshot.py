@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from korak.core.counters import PAGES, Pages
 from korak.core.holds import NO_HOLDS, Holds
 from korak.core.past import Past
 from korak.core.rooms import Denial
@@ -42,6 +43,7 @@ class Policy:
     limits: Mapping[str, int] = field(default_factory=lambda: DEFAULT_LIMITS)
     walk: int = 50
     """How many nodes one decision walks before it queues the next one."""
+    pages: Pages = PAGES
 
     def get_limit(self, name: str, given: Mapping[str, int]) -> int:
         """The limit in force: the engine's, or the definition's where that is lower."""

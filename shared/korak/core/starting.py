@@ -41,8 +41,15 @@ def may_run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) 
         and not node.is_pure
         and step.queue in claimant.queues
         and claimant.runs(node.type, node.type_version)
-        and not claimant.holds.cover(step, draft.plan.key)
+        and not is_held(draft, step, claimant)
     )
+
+
+def is_held(draft: Draft, step: StepRun, claimant: Claimant) -> bool:
+    """Whether a hold keeps the step. All facts of one decision go by the holds that the first of them asked."""
+    if draft.holds is None:
+        draft.holds = claimant.holds
+    return draft.holds.cover(step, draft.plan.key)
 
 
 def run(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> Raised | None:

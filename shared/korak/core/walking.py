@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from korak.core import budgets, ending, failing, jumping, lapsing, limiting, starting, undoing, waiting
-from korak.core.counters import AT_A_TIME, PAGE, Counters
+from korak.core.counters import AT_A_TIME, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.roots import get_roots
@@ -170,7 +170,7 @@ def _open(draft: Draft, node: PlannedNode, step: StepRun, opened: Opened) -> str
         draft.record(EventType.STEP_WAITING, step, {"visit": step.visit, "for": ["bodies"], "total": opened.total})
     step.started_at = step.started_at or draft.now
     step.input = opened.input
-    concurrency = min(PAGE, opened.concurrency or AT_A_TIME)
+    concurrency = min(draft.policy.pages.size, opened.concurrency or AT_A_TIME)
     step.counters = Counters(opened.total, opened.mode, opened.quorum, concurrency).to_json()
     draft.containers.append(step.id)
     return None

@@ -40,6 +40,16 @@ def get_reachable(start: N, successors: Successors[N]) -> set[N]:
     return seen
 
 
+def count_shortest(start: N, successors: Successors[N], ends: Collection[N]) -> int | None:
+    """How many nodes the shortest way from `start` to one of `ends` has, both counted; None where there is no way."""
+    seen, front, count = {start}, [start], 1
+    while front and not any(node in ends for node in front):
+        following = dict.fromkeys(target for node in front for target in successors.get(node, ()) if target not in seen)
+        seen.update(following)
+        front, count = list(following), count + 1
+    return count if front else None
+
+
 @dataclass(frozen=True, slots=True)
 class Dominators(Generic[N]):
     """Which nodes stand on every way from the start to a node (spec 13.9), as bit masks."""

@@ -20,12 +20,16 @@ def begins_with_input(graph: Graph, targets: Mapping[str, str]) -> bool:
     return first is not None and first.type == "set_field" and first.config == INTO_STATE
 
 
-def check_payload(payload: JsonObject, limits: Mapping[str, int]) -> list[Issue]:
-    """What keeps an input from being the first state: keys that begin with `_`, and more bytes than it may have."""
+def check_payload(payload: JsonObject, limits: Mapping[str, int], ceiling: int | None = None) -> list[Issue]:
+    """What keeps an input from being the first state: keys that begin with `_`, and more bytes than it may have.
+
+    `limits` are the definition's, `ceiling` the engine's own; where nobody knows that, what a definition may say.
+    """
     reserved = [name for name in payload if name.startswith("_")]
     if reserved:
         return [Issue("field_not_writable", paths.pointer([name]), {"field": name}) for name in reserved]
-    limit = limits.get("max_state_bytes") or RUN_LIMITS["max_state_bytes"]
+    known = (limits.get("max_state_bytes"), ceiling or RUN_LIMITS["max_state_bytes"])
+    limit = min((most for most in known if most is not None), default=None)
     actual = hygiene.size(payload)
     if limit is not None and actual > limit:
         return [Issue("budget_state_bytes", "", {"limit": limit, "actual": actual})]

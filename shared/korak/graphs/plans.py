@@ -153,12 +153,12 @@ class Plan:
             case _:
                 assert_never(role)
 
-    def accept(self, given: JsonObject) -> tuple[JsonObject, list[Issue]]:
-        """A start's input with the declared defaults, and what is wrong with it."""
+    def accept(self, given: JsonObject, most: int | None = None) -> tuple[JsonObject, list[Issue]]:
+        """A start's input with the declared defaults, and what is wrong with it. `most`: bytes of any state here."""
         filled, issues = given, []
         if self.inputs is not None and self.input_schema is not None:
             filled = fill_defaults(self.inputs, given)
             issues = self.input_schema.check(filled, code="invalid_input")
         if self.begins_with_input and not issues:
-            issues = check_payload(filled, self.settings.limits)
+            issues = check_payload(filled, self.settings.limits, most)
         return filled, issues

@@ -19,6 +19,12 @@ NAME = "^[A-Za-z_][A-Za-z0-9_-]{0,63}" + END
 OUTCOME = "^[A-Za-z_$][A-Za-z0-9_-]{0,63}" + END
 QUEUE = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END
 
+MOST_LIMITS = 8
+"""Limits by key that a node or a graph may have."""
+
+MOST_LIMITED = 1_000_000
+"""What such a limit may be at most."""
+
 UNSERVED = "x-korak-unserved"
 """Marks on an object the members of `korak.graph/v1` that this version doesn't serve: refused by name, not ignored."""
 
@@ -305,7 +311,7 @@ def _limits() -> JsonObject:
 
 
 def _flow(what: str) -> JsonObject:
-    positive: JsonObject = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
+    positive: JsonObject = {"type": "integer", "minimum": 1, "maximum": MOST_LIMITED}
     rate = _object(
         {"limit": positive | {"description": "How many."}, "per": {"$ref": "#/$defs/duration"}},
         required=["limit", "per"],
@@ -322,7 +328,7 @@ def _flow(what: str) -> JsonObject:
         description="A key with a concurrency, a rate, or both.",
     )
     rule["anyOf"] = [{"required": ["concurrency"]}, {"required": ["rate"]}]
-    return _list(rule, f"The limits for {what}.") | {"maxItems": 8}
+    return _list(rule, f"The limits for {what}.") | {"maxItems": MOST_LIMITS}
 
 
 def _priority() -> JsonObject:

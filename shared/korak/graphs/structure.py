@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from korak.errors import Issue
 from korak.graphs.document import Body, Edge
 from korak.graphs.examining import Examined, list_mapped
-from korak.graphs.flow import get_successors, list_cycles
+from korak.graphs.flow import count_shortest, get_successors, list_cycles
+from korak.model import JsonObject
 
 LOOP = "loop"
 
@@ -16,6 +18,7 @@ def check_structure(examined: Examined) -> Iterator[Issue]:
     """Everything about how the nodes hang together."""
     yield from _check_ids(examined)
     yield from _check_triggers(examined)
+    yield from _check_length(examined)
     for body in examined.graph.bodies:
         yield from _check_start(body)
         yield from _check_edges(examined, body)
@@ -43,6 +46,21 @@ def _check_triggers(examined: Examined) -> Iterator[Issue]:
             yield Issue("trigger_multiple", node.pointer, node=node.id)
     if all(edge.source != first.id for edge in examined.graph.root.edges):
         yield Issue("nothing_follows", first.pointer, node=first.id)
+
+
+def _check_length(examined: Examined) -> Iterator[Issue]:
+    """The shortest way through has room in what a run may visit; the trigger is no visit."""
+    trigger, root = examined.graph.trigger, examined.graph.root
+    own = cast("JsonObject", examined.graph.settings.get("limits") or {})
+    given = (own.get("max_steps"), examined.limits.run.get("max_steps"))
+    limit = min((most for most in given if isinstance(most, int)), default=None)
+    if trigger is None or limit is None:
+        return
+    successors = get_successors(root)
+    ends = [node.id for node in root.nodes if not successors[node.id] or {"$end", "*"} & (node.jumps or frozenset())]
+    count = count_shortest(trigger.id, successors, ends)
+    if count is not None and count - 1 > limit:
+        yield Issue("graph_too_long", "/nodes", {"actual": count - 1, "limit": limit})
 
 
 def _check_start(body: Body) -> Iterator[Issue]:

@@ -71,7 +71,8 @@ def is_closed_here(changes: Changes, step: StepRun) -> bool:
 async def apply(runner: Runner, batch: Sequence[Changes]) -> set[int]:
     """Write sealed changes; the ids of the instances that still stood where they were decided from.
 
-    The others are not touched at all. In a transaction of the caller's where `needs_transaction` says so.
+    So must the holds that were asked. The others are not touched at all. In a transaction of the caller's where
+    `needs_transaction` says so.
     """
     started = [changes.instance for changes in batch if changes.is_new]
     if started:
@@ -117,6 +118,7 @@ def _get_change(changes: Changes) -> tuple[Any, ...]:
         instance.failure_code,
         instance.ended_at,
         instance.updated_at,
+        changes.holds,
     )
 
 

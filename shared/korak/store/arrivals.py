@@ -31,6 +31,7 @@ STATEMENTS: Final[Mapping[Kind, tuple[str, str]]] = {
     exporting.COMPENSATIONS: ("compensations_keep", "compensation"),
     exporting.ARTIFACTS: ("copies_artifacts", "artifact"),
     exporting.CHUNKS: ("copies_chunks", "chunk"),
+    exporting.EFFECTS: ("copies_effects", "effect"),
 }
 """The statement that writes each kind of row, and what it calls them."""
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import BigInteger, ColumnElement, String, Table, select
+from sqlalchemy import BigInteger, ColumnElement, String, Table, and_, select
 
 from korak.core import exporting
 from korak.core.exporting import Kind, Writer, write_end, write_head
@@ -26,6 +26,7 @@ from korak.store.tables import (
     workflow_definitions,
     workflow_events,
     workflow_failures,
+    workflow_idempotency_keys,
     workflow_instances,
     workflow_scopes,
     workflow_signals,
@@ -75,12 +76,13 @@ _VERSION = Query(
 )
 
 
-def _below(table: Table, kind: Kind, *order: ColumnElement[Any]) -> Query:
+def _below(table: Table, kind: Kind, *order: ColumnElement[Any], only: ColumnElement[bool] | None = None) -> Query:
     columns = [table.c[name] for name in get_columns(kind.row) if name in table.c]
-    return Query(select(*columns).where(table.c.instance_id == _ID).order_by(*order))
+    found = select(*columns).where(table.c.instance_id == _ID).order_by(*order)
+    return Query(found if only is None else found.where(only))
 
 
-_STEPS, _SCOPES = workflow_step_runs.c, workflow_scopes.c
+_STEPS, _SCOPES, _KEYS = workflow_step_runs.c, workflow_scopes.c, workflow_idempotency_keys.c
 _ORDER = (_SCOPES.created_at, _SCOPES.id)
 _NAMES = Query(select(_STEPS.id, _STEPS.ulid).where(_STEPS.instance_id == _ID))
 _NUMBERS = Query(select(_SCOPES.id).where(_SCOPES.instance_id == _ID).order_by(*_ORDER))
@@ -95,6 +97,9 @@ _ROWS: Final[Mapping[Kind, Query]] = {
     exporting.ARTIFACTS: _below(workflow_artifacts, exporting.ARTIFACTS, workflow_artifacts.c.key),
     exporting.CHUNKS: _below(
         workflow_chunks, exporting.CHUNKS, workflow_chunks.c.execution_id, workflow_chunks.c.index
+    ),
+    exporting.EFFECTS: _below(
+        workflow_idempotency_keys, exporting.EFFECTS, _KEYS.id, only=and_(_KEYS.scope == "effect", _KEYS.is_done)
     ),
 }
 _LARGE: Final = (exporting.ARTIFACTS,)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from korak.core.holds import Holds
+from korak.core.holds import NO_HOLDS, Holds
 from korak.model import HoldKind, JsonObject
 from korak.store.database import Runner
 
+DEFAULT_QUEUE = "default"
 MOST = 10_000
 """How far steps of a queue are counted."""
 
@@ -56,10 +57,30 @@ class Queue:
     hold: Hold | None = None
 
 
+@dataclass(slots=True)
+class View:
+    """The holds as one process knows them. What it doesn't know yet costs it a decision that doesn't count."""
+
+    known: Holds = NO_HOLDS
+
+    async def refresh(self, runner: Runner, now: datetime) -> None:
+        """Look again."""
+        self.known = await load(runner, now)
+
+
 async def load(runner: Runner, now: datetime) -> Holds:
-    """The holds in force."""
+    """The holds in force, with their version."""
     rows = await runner.fetch("holds_load", now=now)
-    return Holds(frozenset((row["owner_scope"], HoldKind(row["kind"]), row["name"]) for row in rows))
+    held = [(row["owner_scope"], HoldKind(row["kind"]), row["name"]) for row in rows if row["kind"] is not None]
+    return Holds(frozenset(held), rows[0]["version"])
+
+
+async def is_known(runner: Runner, owner_scope: str, kind: HoldKind, name: str) -> bool:
+    """Whether there is a step type or queue of that name, as far as engines and published versions have told."""
+    if kind is HoldKind.QUEUE and name == DEFAULT_QUEUE:
+        return True
+    [row] = await runner.fetch("holds_known", owner=owner_scope, kind=kind, name=name)
+    return bool(row["is_known"])
 
 
 async def put(runner: Runner, hold: Hold) -> Hold:
@@ -99,9 +120,9 @@ async def unpark(runner: Runner, hold: Ended, now: datetime, count: int) -> list
     return [row["queue"] for row in rows]
 
 
-async def forget(runner: Runner, ids: Sequence[int]) -> None:
-    """Nothing is left of these."""
-    await runner.fetch("holds_forget", ids=sorted(ids))
+async def forget(runner: Runner, hold: Ended, now: datetime) -> None:
+    """Look at it no more if it keeps nothing any more. For a hold that nobody can park a step for any longer."""
+    await runner.fetch("holds_forget", id=hold.id, owner=hold.owner_scope, kind=hold.kind, name=hold.name, now=now)
 
 
 async def list_queues(runner: Runner, now: datetime, *, owner: str | None) -> list[Queue]:

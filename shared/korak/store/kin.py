@@ -21,25 +21,31 @@ class Woken:
     queue: str
 
 
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far a run's command has come: the children that have it since, and whether they were the last of them."""
+
+    instance: int
+    seq: int
+    children: tuple[int, ...]
+    is_over: bool
+
+
 async def wake_parents(runner: Runner, ulids: Sequence[str], now: datetime, *, is_sent: bool) -> list[Woken]:
     """Wake the steps that wait for these children, which have ended."""
     return _read(await runner.fetch("children_wake", ulids=list(ulids), now=now, is_sent=is_sent))
 
 
-async def is_any_waiting(runner: Runner) -> bool:
-    """Whether any run waits for others that aren't its children."""
-    return bool((await runner.fetch("dependencies_any"))[0]["is_any"])
+async def tell(
+    runner: Runner, now: datetime, *, is_sent: bool, waits: Sequence[int] = (), awaited: Sequence[int] = ()
+) -> list[Woken]:
+    """Tell what has ended: these waits, after they were committed, and whoever waits for these runs.
 
-
-async def tell_waiters(runner: Runner, awaited: Sequence[int], now: datetime, *, is_sent: bool) -> list[Woken]:
-    """Tell those who wait for these runs what has become of them."""
-    return _read(await runner.fetch("dependencies_tell", awaited=list(awaited), now=now, is_sent=is_sent))
-
-
-async def look(runner: Runner, waits: Sequence[int], now: datetime, *, is_sent: bool) -> list[Woken]:
-    """Look on behalf of waits that are committed: what has ended is told, and who stands in a round is refused."""
-    woken = _read(await runner.fetch("dependencies_look", waits=list(waits), now=now, is_sent=is_sent))
-    rounds = _find_rounds(await runner.fetch("dependencies_round", waits=list(waits)))
+    Where one of these waits stands in a round, it is refused.
+    """
+    given = {"waits": list(waits), "awaited": list(awaited)}
+    woken = _read(await runner.fetch("dependencies_tell", **given, now=now, is_sent=is_sent))
+    rounds = _find_rounds(await runner.fetch("dependencies_round", waits=list(waits))) if waits else {}
     if rounds:
         rows = await runner.fetch("dependencies_refuse", refused=list(rounds.items()), now=now, is_sent=is_sent)
         woken += _read(rows)
@@ -69,10 +75,20 @@ async def list_waits(runner: Runner, after: tuple[int, int], count: int) -> list
     return [(row["wait_id"], row["place"]) for row in rows]
 
 
-async def advance_cascade(runner: Runner, now: datetime, count: int) -> int | None:
-    """Bring one run's command to the next page of its children; how many have it now. None where nothing is to do."""
-    rows = await runner.fetch("cascades_advance", now=now, count=count)
-    return int(rows[0]["count"]) if rows else None
+async def advance_cascades(
+    runner: Runner, now: datetime, count: int, instances: Sequence[int] | None = None
+) -> list[Advance]:
+    """Bring commands to the next `count` children: those of these runs (None: of any). Empty where nothing is to do.
+
+    One statement goes on with `count / 10` commands at the most.
+    """
+    rows = await runner.fetch("cascades_advance", now=now, count=count, instances=instances)
+    return [Advance(row["instance_id"], row["seq"], tuple(row["children"]), row["is_over"]) for row in rows]
+
+
+async def find_runs(runner: Runner, ulids: Sequence[str]) -> list[int]:
+    """The ids of runs that are known by their ULID."""
+    return [row["id"] for row in await runner.fetch("instances_find", ulids=list(ulids))]
 
 
 def _read(rows: Sequence[Any]) -> list[Woken]:

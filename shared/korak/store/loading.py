@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from korak.core.counters import DONE, SMALL, Counters
+from korak.core.counters import DONE, Counters, Pages
 from korak.core.failing import get_told
 from korak.core.past import TURNS, Line, Past
 from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
@@ -114,7 +114,10 @@ async def _load_scopes(runner: Runner, ids: Sequence[int], snapshots: Mapping[in
     if not any(snapshot.plan.has_containers for snapshot in snapshots.values()):
         return
     containers = [
-        _get_container(step) for snapshot in snapshots.values() for step in snapshot.steps.values() if step.counters
+        _get_container(step, snapshot.policy.pages)
+        for snapshot in snapshots.values()
+        for step in snapshot.steps.values()
+        if step.counters
     ]
     halted: dict[int, int] = {}
     for row in await runner.fetch("scopes_load", ids=ids, container=containers):
@@ -135,10 +138,10 @@ async def _load_compensations(runner: Runner, snapshots: Mapping[int, Snapshot])
         snapshots[compensation.instance_id].compensations[compensation.seq] = compensation
 
 
-def _get_container(step: StepRun) -> tuple[int, int, bool, int]:
+def _get_container(step: StepRun, pages: Pages) -> tuple[int, int, bool, int]:
     counters = Counters.from_json(step.counters or {})
-    is_whole = counters.verdict == DONE or counters.total <= SMALL or step.node_type != "for_each"
-    return step.id, counters.next_index, is_whole, counters.get_room(is_asked_for=step.ready_at is not None)
+    is_whole = counters.verdict == DONE or counters.total <= pages.small or step.node_type != "for_each"
+    return step.id, counters.next_index, is_whole, counters.get_room(pages, is_asked_for=step.ready_at is not None)
 
 
 def _list_inside(snapshots: Iterable[Snapshot]) -> set[int]:

@@ -10,7 +10,7 @@ from typing import Any
 from korak.core.changes import Changes
 from korak.core.identity import Admit, Greeting, Replace, Run, Standing, Use, judge
 from korak.core.opening import Opening
-from korak.errors import Invalid, Problem
+from korak.errors import Problem, refuse_at
 from korak.model import DeliveryKind, JsonObject
 from korak.store import runs
 from korak.store.database import Runner
@@ -136,7 +136,7 @@ class Rounds:
                     self._answers[place] = refused
                 case _:
                     name = "" if opening.greeting is None else opening.greeting.name
-                    self._answers[place] = Invalid("unknown_signal", name=name)
+                    self._answers[place] = refuse_at("/name", "unknown_signal", name=name)
         return None
 
     def _get(self, opening: Opening) -> Standing:

@@ -57,6 +57,8 @@ class Starter:
 
     def __init__(self, policy: Policy, ids: Ids, ttl: timedelta, stamper: Stamper | None = None) -> None:
         self._policy = policy
+        self.max_state: int = policy.limits["max_state_bytes"]
+        """Bytes that the state of any run may have."""
         self._ids = ids
         self._ttl = ttl
         self._stamper = stamper

@@ -12,13 +12,15 @@ import asyncpg
 
 from korak.core.changes import Changes
 from korak.core.decide import decide, decide_all
-from korak.core.facts import BACKWARD, Broken, Claimed, Fact, Finished, Raised
+from korak.core.facts import BACKWARD, Broken, Claimed, Fact, Finished, Raised, look_again
+from korak.core.holds import Holds
 from korak.core.snapshot import Snapshot
 from korak.errors import Conflict, KorakError, TransientError
 from korak.model import FailureCategory
 from korak.store import runs
 from korak.store.applying import apply
 from korak.store.database import Hot, Runner, is_data_fault
+from korak.store.holds import View
 from korak.store.loading import Loader, lock
 from korak.store.rooms import Admission, Rouser, hold_rooms, settle_rooms
 from korak.store.sealing import Ids, seal
@@ -46,6 +48,11 @@ class Ask:
     fact: Fact
     step: int | None = None
 
+    def going_by(self, holds: Holds) -> Ask:
+        """The same, asked by one who knows of these holds."""
+        fact = look_again(self.fact, holds)
+        return self if fact is self.fact else replace(self, fact=fact)
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -59,18 +66,29 @@ class Deferred(Skipped):
 Answer: TypeAlias = Changes | Skipped | KorakError
 
 
+class Outdated(TransientError):
+    """What was decided under the lock didn't hold any more as it was written: nothing of its transaction counts."""
+
+
+TRIES = 3
+"""How often facts are decided before that is somebody's who waits between two times."""
+
+
 class Transactor:
     """Answers facts under the instances' locks. One owner, one call at a time: it has a connection of its own.
 
     An error of one row's data never takes others with it: the batch is split until the culprit stands alone, and that
     instance fails with a code. Every other error is the caller's, who repeats the whole batch.
+
+    Who claims goes by what `view` knows of holds. Where others are in force by then, all is decided once more.
     """
 
-    def __init__(self, hot: Hot, loader: Loader, ids: Ids, stamper: Stamper) -> None:
+    def __init__(self, hot: Hot, loader: Loader, ids: Ids, stamper: Stamper, view: View | None = None) -> None:
         self._hot = hot
         self._loader = loader
         self._ids = ids
         self._stamper = stamper
+        self._view = view
 
     async def answer(self, asks: Sequence[Ask], now: datetime, *, patience: float | None = None) -> list[Answer]:
         """The answers, in order, committed. With `patience` (seconds) a held lock is waited for.
@@ -87,13 +105,29 @@ class Transactor:
 
     async def _answer_safely(self, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:
         try:
-            async with self._hot.transaction() as runner:
-                return await self._answer(runner, asks, now, patience)
+            return await self._answer_again(asks, now, patience)
         except Exception as error:
             if not is_data_fault(error):
                 raise
             log.warning("a row of %s facts can't be written", len(asks), exc_info=error)
             return await self._split(asks, now, patience, error)
+
+    async def _answer_again(self, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:
+        """Answer by the holds that are in force as the answers are written; their tokens stay what they were."""
+        for _ in range(TRIES - 1):
+            try:
+                return await self._answer_once(asks, now, patience)
+            except Outdated:
+                if self._view is not None:
+                    async with self._hot.alone() as runner:
+                        await self._view.refresh(runner, now)
+        return await self._answer_once(asks, now, patience)
+
+    async def _answer_once(self, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:
+        if self._view is not None:
+            asks = [ask.going_by(self._view.known) for ask in asks]
+        async with self._hot.transaction() as runner:
+            return await self._answer(runner, asks, now, patience)
 
     async def _split(
         self, asks: Sequence[Ask], now: datetime, patience: float | None, error: Exception
@@ -124,7 +158,9 @@ class Transactor:
             for changes in batch:
                 seal(changes, self._ids)
                 self._stamper.stamp(changes)
-            await apply(runner, [*batch, *(changes.fork for changes in batch if changes.fork is not None)])
+            moved = await apply(runner, [*batch, *(changes.fork for changes in batch if changes.fork is not None)])
+            if any(changes.instance.id not in moved for changes in batch):
+                raise Outdated(message="what is held has changed meanwhile")
             if admission is not None:
                 await settle_rooms(runner, admission, batch, self._stamper)
         return answers

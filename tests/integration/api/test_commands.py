@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from korak.commander import PATIENCE
 from korak.core.facts import Delivered, Finished, Raised
 from korak.model import OwnerRole
 from korak.store.database import Database
+from korak.store.transacting import Ask, Skipped
 from tests.support.apis import ORDER, PURE, Api, chain, node
-from tests.support.flows import open_flows
+from tests.support.flows import NOW, Flows, open_flows
+from tests.support.waiting import eventually
 
 GIVEN = {"input": {"order": "o-1"}}
 
@@ -137,16 +142,68 @@ async def test_a_command_that_gets_no_lock_is_left_for_the_holder(
         [row] = await api.fetch("select kind, sender, payload from workflow_signals where taken_at is null")
         assert row["kind"] == verb
         assert row["sender"]["token"] == "test"
-        retry = await api.post(f"{one}/retry")
-        assert retry.status_code in (409, 503)
 
-    # The next holder is whoever comes: here a signal that nobody waits for.
-    [instance] = await api.fetch("select id from workflow_instances")
     async with open_flows(database_url) as flows:
-        await flows.answer(instance["id"], Delivered(), api.resources.clock.now())
+        await eventually(lambda: come_by(flows), message="nobody gets the lock")
     ended = (await api.get(one)).json()
     assert ended["status"] == after
     assert ended["cancel_reason"] == ("r" if verb == "cancel" else None)
+
+
+async def come_by(flows: Flows) -> bool:
+    """Hold the one instance for a moment, with nothing to say to it; False where somebody else does."""
+    [row] = await flows.fetch("select id from workflow_instances")
+    [answer] = await flows.transactor.answer([Ask(row["id"], Delivered())], NOW)
+    return not isinstance(answer, Skipped)
+
+
+async def test_a_command_that_was_left_is_obeyed_as_soon_as_the_instance_is_let_go(api: Api, database_url: str) -> None:
+    """By the API that has left it, while nobody else comes."""
+    one = await start(api)
+    async with Database(database_url, "korak") as holder, holder.transaction() as connection:
+        await connection.fetch("select id from workflow_instances for no key update")
+        assert (await api.post(f"{one}/pause")).json()["status"] == "running"
+
+    async def is_paused() -> bool:
+        return bool((await api.get(one)).json()["status"] == "paused")
+
+    await eventually(is_paused)
+
+
+LOCKED = """
+select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+    and clock_timestamp() - query_start > $1
+"""
+"""Sessions that have waited for a lock for longer than that."""
+
+
+async def test_a_retry_waits_for_the_lock_that_it_needs(api: Api, database_url: str) -> None:
+    """Nothing can be left of it for the holder: it stands in line, for far longer than what leaves a row."""
+    one = await start(api)
+    await fail(api, database_url)
+    async with Database(database_url, "korak") as holder:
+        async with holder.transaction() as connection:
+            await connection.fetch("select id from workflow_instances for no key update")
+            retrying = asyncio.create_task(api.post(f"{one}/retry"))
+
+            async def is_in_line() -> bool:
+                [row] = await api.fetch(LOCKED, 3 * timedelta(seconds=PATIENCE))
+                return bool(row["count"])
+
+            await eventually(is_in_line, 20, message="it doesn't wait")
+            assert (await api.post(f"{one}/cancel")).status_code == 409, "others aren't kept waiting by it"
+        response = await retrying
+
+    assert (response.status_code, response.json()["status"]) == (200, "running")
+
+
+async def test_a_rewind_for_which_the_lock_isn_t_had_is_to_be_asked_again(api: Api, database_url: str) -> None:
+    one = await start(api)
+    async with Database(database_url, "korak") as holder, holder.transaction() as connection:
+        await connection.fetch("select id from workflow_instances for no key update")
+        response = await api.post(f"{one}/rewind", {"to": "start"})
+
+    assert (response.status_code, response.json()["code"]) == (503, "unavailable")
 
 
 @pytest.mark.parametrize("role", [OwnerRole.VIEWER, OwnerRole.STARTER, OwnerRole.AUTHOR, OwnerRole.WORKER])

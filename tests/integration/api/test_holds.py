@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,8 +14,13 @@ from korak.store import holds
 from korak.store.database import Session
 from tests.support.apis import Api, chain, node
 from tests.support.flows import open_flows
+from tests.support.holdings import claiming, make_claimant
+from tests.support.waiting import eventually
 
 UNTIL = "2100-01-01T00:00:00+00:00"
+HAS_LOOKED = """
+    select 1 from pg_stat_activity where datname = current_database() and application_name = 'api under test'
+        and query like '%pg_locks%' and state = 'idle'"""
 
 
 def limited(*flow: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +88,27 @@ async def test_what_waits_for_room_says_for_which_key(api: Api, database_url: st
     assert waiting["due_at"] is not None
 
 
-async def test_a_hold_that_is_put_again_has_the_new_reason(api: Api) -> None:
+async def test_a_hold_is_answered_once_nothing_of_it_can_begin(api: Api, database_url: str) -> None:
+    """A claim whose transaction has looked before the hold was put: it begins, and the answer waits for it."""
+    await api.publish(limited())
+    started = await api.start("order")
+    async with open_flows(database_url) as flows:
+        engine = await flows.register()
+        instance = await flows.get("select id from workflow_instances where ulid = $1", started["id"])
+        claimant = await make_claimant(flows, engine)
+        async with claiming(flows, database_url, instance, claimant) as changes:
+            assert changes.claimed
+            holding = asyncio.create_task(api.post("/v1/definitions/order/hold"))
+            await eventually(lambda: flows.get(HAS_LOOKED))
+            assert await flows.get("select count(*) from holds") == 1
+            assert not holding.done()
+        assert (await holding).status_code == 200
+        assert (await flows.get_step(instance))["status"] == "running"
+
+
+async def test_a_hold_that_is_put_again_has_the_new_reason(api: Api, database_url: str) -> None:
+    async with open_flows(database_url) as flows:
+        await flows.register(queues=("slow",))
     await api.post("/v1/queues/slow/hold", {"reason": "one"})
     await api.post("/v1/queues/slow/hold", {"reason": "two"})
     [queue] = [queue for queue in (await api.get("/v1/queues")).json()["items"] if queue["name"] == "slow"]
@@ -133,6 +159,34 @@ async def test_an_owner_sees_and_holds_its_own(api: Api) -> None:
 async def test_what_is_wrong_has_a_code(api: Api, path: str, body: dict[str, Any], status: int, code: str) -> None:
     response = await api.post(path, body)
     assert (response.status_code, response.json()["code"]) == (status, code)
+
+
+async def test_what_nobody_knows_is_not_held(api: Api, database_url: str) -> None:
+    """A slip in a name would keep nothing. What an engine has announced or a version uses is known."""
+    paths = ("step-types/acme.load", "queues/slow", "step-types/test.ok", "queues/erp", "queues/night")
+    for path in paths:
+        response = await api.post(f"/v1/{path}/hold")
+        kind, name = path.split("/")
+        assert (response.status_code, response.json()["code"]) == (404, "not_found"), path
+        assert response.json()["detail"] == f"There is no {kind[:-1].replace('-', ' ')} {name} here."
+    async with open_flows(database_url) as flows:
+        await flows.register(types=("acme.load@2",), queues=("slow",))
+    one: Any = node("a", "test.ok", value=1)
+    await api.publish(chain("order", one | {"queue": "erp"}, queue="night"))
+    for path in paths:
+        assert (await api.post(f"/v1/{path}/hold")).status_code == 200, path
+    assert (await api.post("/v1/step-types/end/hold")).status_code == 404
+    assert (await api.post("/v1/step-types/acme.loa/hold")).status_code == 404
+
+
+async def test_what_others_have_published_is_known_to_them_alone(api: Api) -> None:
+    one: Any = node("a", "test.ok", value=1)
+    author = await api.make_token(OwnerRole.ADMIN, owner="team:1")
+    await api.publish(chain("order", one | {"queue": "erp"}), token=author)
+    for owner, status in (("team:1", 200), ("team:2", 404)):
+        token = await api.make_token(OwnerRole.OPERATOR, owner=owner)
+        for path in ("step-types/test.ok", "queues/erp"):
+            assert (await api.post(f"/v1/{path}/hold", token=token)).status_code == status, (owner, path)
 
 
 async def test_a_viewer_holds_nothing(api: Api) -> None:

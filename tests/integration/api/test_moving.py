@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import AsyncIterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,6 +26,7 @@ from tests.support.apis import Api, chain, node, open_api
 from tests.support.copied import Lines, get_head, list_rows, send_in, take_out
 from tests.support.flows import Flows, open_flows
 
+ATTEMPT = ("node_id", "visit", "attempt", "role", "call")
 REFUSED = Raised("test.refused", "no", is_retryable=False)
 
 
@@ -343,14 +347,154 @@ async def test_what_cannot_be_written_down_is_refused_with_its_reason(here: Plac
     )
     await refuse(here, ulid, "another run waits for it")
     await here.api.fetch("delete from workflow_dependencies")
-    ledger = (
-        "insert into workflow_idempotency_keys (scope, key, instance_id, created_at) values ('effect', $1, $2, now())"
-    )
-    await here.api.fetch(ledger, "0" * 64, instance_id)
-    await refuse(here, ulid, "a step that may run again has done something once, which is kept here")
     await here.flows.finish(step, Complete(), here.clock.now())
     assert (await here.work_all(ulid))["status"] == "completed"
     assert (await here.api.get(f"/v1/instances/{ulid}/export")).status_code == 200
+
+
+async def begin_effect(place: Place, step: StepRun, name: str) -> Any:
+    """What `once(name)` finds as it begins."""
+    given = step.id, step.claim_token, get_effect(step, name), place.clock.now()
+    return await place.flows.get("select effect_begin($1, $2, $3, $4)", *given)
+
+
+def get_effect(step: StepRun, name: str) -> str:
+    return hashlib.sha256(f"effect\x1f{step.idempotency_key}\x1f{name}".encode()).hexdigest()
+
+
+async def test_what_was_done_once_is_not_done_again_there(here: Place, there: Place) -> None:
+    document = chain("once", node("a", "test.price", order="a"), node("ask", "wait", signal="go"))
+    ulid = await begin(here, there, document)
+    step = await here.claim(ulid)
+    assert step is not None
+    for name in ("charged", "told", "begun"):
+        assert await begin_effect(here, step, name) is None
+    ended = "update workflow_idempotency_keys set is_done = true, result = $2 where key = $1"
+    for name, result in (("charged", {"id": 7}), ("told", None)):
+        await here.flows.fetch(ended, get_effect(step, name), result)
+    lines = await move(here, there, ulid)
+    assert len(list_rows(lines, "effect")) == 2
+    again = await there.claim(ulid)
+    assert again is not None
+    assert await begin_effect(there, again, "charged") == {"result": {"id": 7}}
+    assert await begin_effect(there, again, "told") == {"result": None}
+    assert await begin_effect(there, again, "begun") is None
+
+
+async def test_nobody_says_what_another_run_has_done_once(here: Place, there: Place) -> None:
+    ulid = await begin(here, there, chain("once", node("a", "test.price", order="a")))
+    step = await here.claim(ulid)
+    assert step is not None
+    lines = await take_out(here.api, ulid)
+    forged = {"digest": get_effect(step, "charged"), "result": "forged", "created_at": here.clock.now().isoformat()}
+    token = await here.api.make_token(OwnerRole.OPERATOR, owner="team:2")
+    made = await send_in(here.api, [*lines[:-1], {"effect": forged}, {"end": {"lines": len(lines) - 1}}], token=token)
+    assert made.status_code == 201, made.text
+    assert await begin_effect(here, step, "charged") is None
+
+
+def mix() -> JsonObject:
+    """Bodies that ask, work and are undone, side by side and one in another."""
+    undone = node("undone", "test.ok", value={"ref": "item"}) | {"compensate": UNDO, "save": {"key": "undone"}}
+    ask = node("ask", "wait", signals=["go"], mode="any", timeout="PT5M")
+    body: JsonObject = {
+        "start": "undone",
+        "nodes": [undone, ask, node("after", "test.price", order="after")],
+        "edges": [
+            {"from": "undone", "to": "ask"},
+            {"from": "ask", "to": "after"},
+            {"from": "ask", "outcome": "timed_out", "to": "after"},
+        ],
+    }
+    inner = node("inner", "for_each", items=[1, 2, 3], concurrency=2, mode="quorum", quorum=2) | {"body": body}
+    one: JsonObject = {"start": "inner", "nodes": [inner], "edges": []}
+    two: JsonObject = {
+        "start": "b",
+        "nodes": [node("b", "test.price", order="b") | {"save": {"key": "b"}}],
+        "edges": [],
+    }
+    both: JsonObject = {"id": "both", "type": "parallel", "branches": {"one": one, "two": two}, "config": {}}
+    first = node("first", "test.ok", value=1) | {"compensate": UNDO, "retry": {"max_attempts": 2, "backoff": [60]}}
+    return chain("mix", first, both, on_cancel=UNDO, execution_timeout="P1D")
+
+
+async def disturb(place: Place, ulid: str, random: Random) -> None:
+    """Something happens to a run."""
+    path = f"/v1/instances/{ulid}"
+    match random.choice(
+        ["work", "work", "work", "work", "fail", "break", "signal", "pause", "resume", "retry", "cancel"]
+    ):
+        case "fail":
+            await place.work(ulid, Raised("test.flaky", "not yet"))
+        case "break":
+            await place.work(ulid, REFUSED)
+        case "signal":
+            await place.api.post(f"{path}/signal", {"name": "go", "payload": {"n": random.randrange(9)}})
+        case "cancel" if random.random() < 0.7:
+            await place.work(ulid)
+        case "pause" | "resume" | "retry" | "cancel" as verb:
+            await place.api.post(f"{path}/{verb}")
+        case _:
+            await place.work(ulid)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_a_run_has_been_through_it_stands_there_as_it_stood(
+    here: Place, there: Place, seed: int
+) -> None:
+    random = Random(seed)
+    document = mix()
+    await begin(here, there, document)
+    for _ in range(3):
+        ulid = (await here.api.start("mix"))["id"]
+        for _ in range(random.randrange(1, 30)):
+            await disturb(here, ulid, random)
+        if random.random() < 0.5:
+            await here.claim(ulid)
+        await move(here, there, ulid)
+        lines = await take_out(there.api, ulid)
+        copy = await send_in(there.api, lines)
+        assert copy.status_code == 201, copy.text
+        again = await take_out(there.api, copy.json()["id"])
+        assert unname(again) == unname(lines)
+        for one in (ulid, copy.json()["id"]):
+            await finish(there, one)
+
+
+def unname(lines: Lines) -> list[str]:
+    """An export of a copy and that of the run itself, without the ids in which they differ."""
+    settled = settle(lines)
+    head = get_head(settled)["instance"]
+    head["labels"] = [label for label in head["labels"] if not label.startswith("imported_from:")]
+    head["business_id"] = None
+    steps = sorted(list_rows(settled, "step"), key=lambda step: [str(step[name]) for name in ATTEMPT])
+    others = [
+        line for line in settled if "step" not in line and line.get("event", {}).get("type") != "InstanceImported"
+    ]
+    told = json.dumps([steps, others], sort_keys=True)
+    for step in steps:
+        for name in ("id", "execution"):
+            told = told.replace(step[name], ":".join(str(step[part]) for part in ATTEMPT))
+    return told.replace(head["id"], "id").split("}")
+
+
+async def finish(place: Place, ulid: str) -> None:
+    """Let a run come to its end by all that it may take, and clean up behind itself."""
+    due = "update workflow_step_runs set ready_at = $1 where instance_id = $2 and parked_for is null"
+    due += " and status = 'queued' and ready_at is null"
+    for _ in range(60):
+        shown = await place.work_all(ulid)
+        if shown["status"] == "paused":
+            await place.api.post(f"/v1/instances/{ulid}/resume")
+        elif shown["status"] == "failed" and shown["actions"]["retry"] is True:
+            await place.api.post(f"/v1/instances/{ulid}/retry")
+        elif shown["status"] in ("running", "waiting"):
+            await place.api.post(f"/v1/instances/{ulid}/signal", {"name": "go"})
+        elif not (shown["compensation"] or {}).get("pending"):
+            return
+        await place.flows.fetch(due, place.clock.now(), await place.find(ulid))
+    raise AssertionError(shown)
 
 
 async def test_a_document_that_is_too_large_is_refused_on_both_ways(

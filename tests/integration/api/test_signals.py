@@ -149,6 +149,7 @@ async def test_a_signal_that_the_graph_can_t_take_is_refused(api: Api) -> None:
     response = await api.post(f"{one}/signal", {"name": "stop"})
 
     assert (response.status_code, response.json()["code"]) == (422, "unknown_signal")
+    assert [error["pointer"] for error in response.json()["errors"]] == ["/name"]
     assert await api.fetch("select id from workflow_signals") == []
 
 

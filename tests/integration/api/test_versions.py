@@ -10,7 +10,7 @@ import pytest
 from korak import chain
 from korak.graphs.checksum import checksum
 from korak.model import JsonObject, OwnerRole
-from tests.support.apis import PURE, Api, node
+from tests.support.apis import PURE, Api, node, open_api
 from tests.support.apis import chain as line
 
 ONE = "/v1/definitions/pure"
@@ -162,3 +162,22 @@ async def test_t_state_5_and_t_guard_4_what_can_t_be_the_first_state_starts_noth
     assert " " in error["message"]
     assert await api.fetch("select id from workflow_instances") == []
     assert (await api.start("report", {"input": {"a": {"_inside": 1}}}))["state"] == {"a": {"_inside": 1}}
+
+
+async def test_t_guard_4_the_engine_s_own_limit_of_a_state_holds_for_the_first_one(database_url: str) -> None:
+    """Set below what a definition may say: nothing starts that could only fail"""
+    async with open_api(database_url, KORAK_LIMITS__MAX_STATE_BYTES="300") as api:
+        await api.publish(chain("wide").wait_for_signal("go").document())
+        big = {"text": "x" * 400}
+
+        refused = await api.post("/v1/definitions/wide/start", {"input": big})
+        put_off = await api.post("/v1/instances/wide~a/signal", {"name": "go", "start": {"input": big}})
+
+        assert (refused.status_code, put_off.status_code) == (422, 422)
+        [error] = refused.json()["errors"]
+        assert (error["code"], error["pointer"]) == ("budget_state_bytes", "/input")
+        assert error["params"] == {"limit": 300, "actual": 411}
+        assert error["message"] == "limits.max_state_bytes is 300: the state is 411 bytes."
+        assert put_off.json()["errors"][0]["pointer"] == "/start/input"
+        assert await api.fetch("select id from workflow_instances") == []
+        assert (await api.start("wide", {"input": {"text": "x" * 200}}))["status"] == "waiting"

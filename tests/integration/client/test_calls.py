@@ -10,7 +10,7 @@ import pytest
 
 from korak import chain
 from korak.client import AsyncKorak, Unreachable
-from korak.client.shapes import HoldKind
+from korak.client.operations import HoldKind
 from korak.errors import Conflict, Invalid, NotFound, Unauthenticated
 from korak.model import OwnerRole
 from tests.support.apis import ORDER, PURE, URL, Api, node
@@ -234,7 +234,7 @@ async def test_what_a_run_leaves(api: Api, korak: AsyncKorak) -> None:
 
 async def test_what_is_held_is_released(korak: AsyncKorak) -> None:
     await korak.publish(ORDER)
-    things: list[tuple[HoldKind, str]] = [("definition", "order"), ("step_type", "test.ok"), ("queue", "default")]
+    things: list[tuple[HoldKind, str]] = [("definition", "order"), ("step_type", "test.price"), ("queue", "default")]
     for kind, name in things:
         held = await korak.hold(kind, name, reason="the ERP is down", until="2100-01-01T00:00:00Z")
         assert (held["kind"], held["name"], held["reason"], held["released_at"]) == (
@@ -248,3 +248,25 @@ async def test_what_is_held_is_released(korak: AsyncKorak) -> None:
         assert (await korak.release(kind, name))["released_at"] is not None
     with pytest.raises(NotFound):
         await korak.release("queue", "default")
+
+
+async def test_definitions_and_their_versions(korak: AsyncKorak) -> None:
+    first = await korak.publish(PURE)
+    second = await korak.publish({**PURE, "settings": {"priority": "high"}}, current=False)
+    assert [each["number"] async for each in korak.versions("pure")] == [2, 1]
+    assert (await korak.version("pure", 2))["graph"]["settings"] == {"priority": "high"}
+    assert (await korak.definition("pure"))["version"] == first["number"]
+    assert (await korak.activate("pure", second["number"]))["version"] == second["number"]
+    with pytest.raises(Conflict) as older:
+        await korak.activate("pure", first["number"], only_newer=True)
+    assert older.value.code == "version_older"
+    assert (await korak.archive("pure"))["status"] == "archived"
+    assert [each["key"] async for each in korak.definitions(status="archived")] == ["pure"]
+    assert [each async for each in korak.definitions(status=["draft", "active"])] == []
+    with pytest.raises(Conflict):
+        await korak.start("pure")
+    assert (await korak.restore("pure"))["status"] == "active"
+    assert (await korak.validate(ASK))["valid"]
+    with pytest.raises(Invalid) as wrong:
+        await korak.validate({**PURE, "edges": []})
+    assert wrong.value.issues

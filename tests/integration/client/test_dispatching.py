@@ -10,10 +10,10 @@ import pytest
 from korak import chain
 from korak.chains import Chain
 from korak.client import AsyncKorak
-from korak.errors import Conflict, Forbidden, Invalid
+from korak.errors import Conflict, Forbidden, Invalid, SchemaOlder
 from korak.model import OwnerRole
 from korak_api.embedding import embed
-from tests.support.apis import URL, Api
+from tests.support.apis import URL, Api, get_settings
 
 
 def build(text: str) -> Chain:
@@ -123,3 +123,9 @@ async def test_the_chains_that_a_chain_starts_are_published_before_it(api: Api, 
     assert (await korak.publish(top))["status"] == "published"
     [current] = await api.fetch("select key from workflow_definitions where current_version_id is not null")
     assert current["key"] == "top"
+
+
+async def test_a_service_is_told_that_its_database_was_not_migrated(empty_database_url: str) -> None:
+    with pytest.raises(SchemaOlder, match="run korak migrate"):
+        async with embed(get_settings(empty_database_url)):
+            pass

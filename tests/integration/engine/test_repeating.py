@@ -19,6 +19,7 @@ from korak.steps.contract import Complete
 from korak.store.channels import Channels
 from korak.store.database import Database, Hot
 from korak.store.gates import Gate
+from korak.store.holds import View
 from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak.store.sealing import Ids
@@ -41,15 +42,15 @@ SIZE = 10
 
 
 @asynccontextmanager
-async def open_desk(url: str) -> AsyncIterator[Desk]:
-    """What a claimer or a recorder works with."""
+async def open_desk(url: str, view: View | None = None) -> AsyncIterator[Desk]:
+    """What a claimer or a recorder works with, that goes by what this knows of holds."""
     async with (
         Channels(url, "korak") as channels,
         NotifyBroker(channels) as broker,
         Database(url, "korak", name="desk") as database,
     ):
         hot, dispatcher = Hot(database), Dispatcher(broker, Gate(database))
-        transactor = Transactor(hot, Loader(Plans(), Policy()), Ids(), dispatcher)
+        transactor = Transactor(hot, Loader(Plans(), Policy()), Ids(), dispatcher, view)
         yield Desk(hot, transactor, dispatcher, ManualClock(NOW))
 
 

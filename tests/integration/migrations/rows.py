@@ -149,6 +149,7 @@ LEGAL: dict[str, Row] = {
     "flow_keys": {"owner_scope": "team:42", "kind": "rate", "key": "erp", "counters": [0] * 60},
     "flow_slots": {"flow_key_id": 1, "instance_id": SEED, "weight": 1, "taken_at": AT},
     "flow_weights": {"owner_scope": "team:42", "weight": 3},
+    "hold_state": {"version": 1},
     "holds": {"owner_scope": "team:42", "kind": "queue", "name": "default", "held_at": AT},
     "queues": {"name": "default", "created_at": AT},
     "engines": {

@@ -154,6 +154,7 @@ ILLEGAL = [
     Illegal("fweight_weight_check", "flow_weights", {"weight": 0}),
     Illegal("hold_kind_check", "holds", {"kind": "owner"}),
     Illegal("hold_open_unique", "holds", {}, {}),
+    Illegal("hstate_single_check", "hold_state", {"id": False}),
     Illegal("queue_bound_check", "queues", {"bound": 0}),
     Illegal("engine_ulid_unique", "engines", {}, {}),
     Illegal("engine_closed_check", "engines", {"close_reason": "lost"}),
@@ -184,7 +185,7 @@ def test_a_constraint_refuses(database: psycopg.Connection, case: Illegal) -> No
 
 @pytest.mark.parametrize("table", LEGAL)
 def test_what_the_cases_start_from_is_legal(database: psycopg.Connection, table: str) -> None:
-    if table not in ("workflow_definitions", "workflow_versions", "workflow_instances"):
+    if table not in ("workflow_definitions", "workflow_versions", "workflow_instances", "hold_state"):
         insert(database, table, {})
     database.execute("set constraints all immediate")
     count = database.execute(sql.SQL("select count(*) from korak.{}").format(sql.Identifier(table))).fetchone()

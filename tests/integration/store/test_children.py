@@ -11,7 +11,7 @@ import pytest
 from korak.core.facts import CancelAsked, Lost, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.model import InstanceStatus, JsonObject
 from korak.steps.results import Complete
-from tests.support.children import CHILD, Families, graph, many, nested
+from tests.support.children import CHILD, Families, copy_children, graph, many, nested
 from tests.support.flows import NOW, Flows, open_flows, work
 
 REFUSED = Raised("test.refused", "no", is_retryable=False)
@@ -231,19 +231,6 @@ async def test_a_pause_goes_to_an_ended_child_that_was_bidden_to_go_on(families:
 async def count_told(flows: Flows, kind: str) -> int:
     count: int = await flows.get("select count(*) from workflow_signals where kind = $1", kind)
     return count
-
-
-async def copy_children(flows: Flows, parent: int, count: int) -> None:
-    """As many copies of its one child as that, which nothing ever moves."""
-    rows = await flows.fetch("select * from workflow_instances where parent_instance_id = $1", parent)
-    names = [name for name in dict(rows[0]) if name not in ("id", "ulid")]
-    listed = ", ".join(f'"{name}"' for name in names)
-    async with flows.database.transaction() as connection:
-        await connection.execute(
-            f"insert into workflow_instances (ulid, {listed})"
-            f" select lpad(n::text, 26, 'C'), {listed} from workflow_instances, generate_series(1, {count}) n"
-            f" where parent_instance_id = {parent}"
-        )
 
 
 async def test_a_paused_parents_children_begin_paused_and_go_on_with_it(families: Families) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from korak.core.counters import PAGE
+from korak.core.counters import Pages
 from korak.core.facts import CancelAsked, Claimed, Delivered, Finished, Raised, RetryAsked
 from korak.core.snapshot import Claimant
 from korak.model import JsonObject, StepStatus
@@ -133,7 +133,7 @@ async def test_of_many_bodies_that_have_failed_a_retry_lets_few_go_on_at_a_time(
         most = max(most, len(open_), len(snapshot.halted))
         [running] = await flows.fetch("select count(*) as n from workflow_scopes where status = 'running'")
         assert running["n"] <= concurrency
-    assert most <= PAGE
+    assert most <= Pages().size
     done = "select count(*) from workflow_step_runs where node_id = 'x' and status = 'completed'"
     assert await flows.get(done) == count - failing + 1
 

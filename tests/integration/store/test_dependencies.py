@@ -182,7 +182,7 @@ async def test_t_dep_8_an_end_in_the_same_instant_is_never_lost(families: Famili
 async def _end(families: Families, run: int, ending: Any) -> None:
     await families.finish(*ending)
     async with families.flows.database.acquire() as connection:
-        await kin.tell_waiters(Session(connection), [run], NOW, is_sent=False)
+        await kin.tell(Session(connection), NOW, is_sent=False, awaited=[run])
 
 
 async def _register(families: Families, asked: Any) -> None:
@@ -190,4 +190,4 @@ async def _register(families: Families, asked: Any) -> None:
     assert changes.outward is not None
     waits = sorted({each.wait.id for each in changes.outward.dependencies})
     async with families.flows.database.acquire() as connection:
-        await kin.look(Session(connection), waits, NOW, is_sent=False)
+        await kin.tell(Session(connection), NOW, is_sent=False, waits=waits)

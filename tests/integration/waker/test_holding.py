@@ -5,44 +5,23 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from ulid import ULID
 
 from korak.core.changes import Changes
 from korak.core.facts import Claimed, Finished
-from korak.core.snapshot import Claimant
 from korak.model import HoldKind
 from korak.steps.results import Complete, Wait
 from korak.steps.waits import WaitSpec
-from korak.store import holds
 from korak.store.database import Session
-from korak.store.holds import Hold
 from korak.store.stuck import list_stuck
+from korak.store.transacting import Outdated
+from korak_waker import holding
 from korak_waker.report import Report
 from tests.support.flows import NOW, Flows, chain, owner, work
+from tests.support.holdings import PARKED, claiming, hold, make_claimant, release
 from tests.support.wakers import Wakers, at
 
 READY = "select id, instance_id from workflow_step_runs where ready_at is not null order by id"
-PARKED = "select count(*) from workflow_step_runs where parked_for = 'hold'"
 KINDS = [(HoldKind.DEFINITION, "flow"), (HoldKind.STEP_TYPE, "test.work"), (HoldKind.QUEUE, "default")]
-
-
-async def hold(
-    flows: Flows, kind: HoldKind, name: str, *, scope: str = "*", now: datetime = NOW, until: datetime | None = None
-) -> None:
-    async with flows.database.transaction() as connection:
-        await holds.put(Session(connection), Hold(scope, kind, name, now, until=until))
-
-
-async def release(flows: Flows, kind: HoldKind, name: str, now: datetime = NOW, *, scope: str = "*") -> None:
-    async with flows.database.transaction() as connection:
-        assert await holds.release(Session(connection), scope, kind, name, now)
-
-
-async def make_claimant(flows: Flows, engine: int, now: datetime = NOW) -> Claimant:
-    """An engine that has just looked for holds."""
-    async with flows.database.acquire() as connection:
-        known = await holds.load(Session(connection), now)
-    return Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True, known)
 
 
 async def claim_all(flows: Flows, engine: int, now: datetime = NOW) -> list[Changes]:
@@ -115,12 +94,10 @@ async def test_a_hold_ends_by_its_time_and_then_lets_all_go_in_pages(flows: Flow
     waker = await wakers.make(batch=3)
     assert (await waker.run_once(at(40), may_reclaim=False)).unheld == 7
     assert all(changes.claimed for changes in await claim_all(flows, engine, at(41)))
-    assert await flows.get("select count(*) from holds") == 1
-    await waker.run_once(at(71), may_reclaim=False)
     assert await flows.get("select count(*) from holds") == 0
 
 
-async def test_an_engine_that_heard_late_of_a_release_parks_nothing_for_good(flows: Flows, wakers: Wakers) -> None:
+async def test_an_engine_that_heard_late_of_a_release_parks_nothing(flows: Flows, wakers: Wakers) -> None:
     [instance] = await flows.start(await flows.publish(chain(work())))
     engine = await flows.register()
     await hold(flows, HoldKind.QUEUE, "default")
@@ -128,9 +105,38 @@ async def test_an_engine_that_heard_late_of_a_release_parks_nothing_for_good(flo
     await release(flows, HoldKind.QUEUE, "default", at(1))
     assert (await wakers.run(2)).unheld == 0
     step = await flows.get_step(instance)
-    changes = await flows.answer(instance, Claimed(step["id"], late), at(3))
-    assert changes.dropped == "held"
-    assert (await wakers.run(4)).unheld == 1
+    with pytest.raises(Outdated):
+        await flows.answer(instance, Claimed(step["id"], late), at(3))
+    assert await flows.get(PARKED) == 0
+    assert await flows.get("select count(*) from holds") == 0
+
+
+async def test_what_is_locked_as_its_hold_ends_goes_on_in_a_later_pass(flows: Flows, wakers: Wakers) -> None:
+    await flows.start(await flows.publish(chain(work())))
+    engine = await flows.register()
+    await hold(flows, HoldKind.QUEUE, "default")
+    await claim_all(flows, engine)
+    await release(flows, HoldKind.QUEUE, "default", at(1))
+    async with flows.database.transaction() as connection:
+        await connection.execute("select id from workflow_step_runs for update")
+        assert (await wakers.run(2)).unheld == 0
+    assert (await wakers.run(3)).unheld == 1
+    assert await flows.get("select count(*) from holds") == 0
+
+
+async def test_who_may_still_park_is_waited_for(flows: Flows, wakers: Wakers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that claims meanwhile: what it parks is there in the next pass."""
+    monkeypatch.setattr(holding, "PATIENCE", 0.01)
+    [instance] = await flows.start(await flows.publish(chain(work())))
+    engine = await flows.register()
+    await hold(flows, HoldKind.QUEUE, "default")
+    async with claiming(flows, wakers.url, instance, await make_claimant(flows, engine)) as changes:
+        await release(flows, HoldKind.QUEUE, "default", at(1))
+        assert changes.dropped == "held"
+        assert (await wakers.run(2)).unheld == 0
+    assert await flows.get(PARKED) == 1
+    assert (await wakers.run(3)).unheld == 1
+    assert await flows.get("select count(*) from holds") == 0
 
 
 async def test_what_another_hold_keeps_stays(flows: Flows, wakers: Wakers) -> None:

@@ -200,6 +200,14 @@ def test_a_parameter_is_bound_or_comes_from_the_state() -> None:
     }
 
 
+def test_a_parameter_that_no_state_has_keeps_its_default() -> None:
+    """Spec 3: keys that begin with `_` never enter the state."""
+    built = chain("x").then(links.private, "p")
+    assert "config" not in get_node(built, "p")
+    assert validate(built.document(), get_registry(built)).issues == ()
+    assert get_node(chain("x").then(links.private, "p", _own="given"), "p")["config"] == {"_own": "given"}
+
+
 def test_every_way_out_of_a_handler_leads_on() -> None:
     built = chain("x").then(links.fork, "fork").then(links.count, "after")
     assert validate(built.document(), get_registry(built)).issues == ()

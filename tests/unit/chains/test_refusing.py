@@ -11,7 +11,9 @@ import pytest
 
 from korak import StepType, chain, step
 from korak.errors import Invalid
+from korak.graphs.validation import validate
 from tests.support import links
+from tests.support.plans import registry
 
 Case = Callable[[Any], Any]
 
@@ -94,6 +96,11 @@ CASES: dict[str, tuple[Case, str]] = {
     "no JSON": (lambda c: c.then(links.price, currency=timedelta(1)), "currency isn't JSON"),
     "wrong type": (lambda c: c.then(links.price, currency=5), "doesn't take this at /currency: string is expected"),
     "bad path": (lambda c: c.then(links.price, currency={"ref": "stat.x"}), "currency can't be used"),
+    "reserved parameter": (
+        lambda c: c.then(links.demanding).document(),
+        "needs _own, which must be given",
+    ),
+    "default": (lambda c: c.then(links.endless).document(), "the default of limit isn't JSON: inf is no JSON number"),
     "bind first": (lambda c: c.bind(a=1), "bind() means the handler"),
     "bind a wait": (lambda c: c.delay(1).bind(a=1), "bind() means the handler"),
     "bind twice": (lambda c: c.then(links.price, currency="EUR").bind(currency="USD"), "a second time"),
@@ -206,6 +213,16 @@ def test_misuse(case: str) -> None:
         misuse(chain("x"))
     told = "\n".join([caught.value.message, *(issue.message for issue in caught.value.issues)])
     assert message in told, told
+
+
+def test_a_chain_of_more_steps_than_a_run_makes_is_not_published() -> None:
+    """Spec 2: the payload's entry and the end are visits too."""
+    built = chain("x")
+    for _ in range(198):
+        built.then("test.ok")
+    assert validate(built.document(), registry()).issues == ()
+    [issue] = validate(built.then("test.ok").document(), registry()).issues
+    assert issue.code == "graph_too_long"
 
 
 @pytest.mark.parametrize("key", ["", " x", "a b", "é", None, "a" * 192])

@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from korak.client import shapes
+from korak.client import definitions, operations, shapes
 from korak.client.addresses import HOLDS
 from korak.model import ArtifactKind, HoldKind
 from korak_api.instances import FILTERS
@@ -23,13 +23,17 @@ ANSWERS: list[tuple[Any, str]] = [
     (shapes.Started, "Start"),
     (shapes.Delivery, "Delivery"),
     (shapes.Emission, "Emission"),
-    (shapes.Version, "VersionHead"),
+    (definitions.Version, "VersionHead"),
+    (definitions.FrozenVersion, "Version"),
+    (definitions.DefinitionHead, "DefinitionHead"),
+    (definitions.Definition, "Definition"),
+    (definitions.Validation, "Validation"),
     (shapes.Wait, "Wait"),
     (shapes.FailureRecord, "Failure"),
     (shapes.Chunk, "Chunk"),
     (shapes.Artifact, "Artifact"),
-    (shapes.Hold, "Hold"),
-    (shapes.Queue, "Queue"),
+    (operations.Hold, "Hold"),
+    (operations.Queue, "Queue"),
 ]
 
 
@@ -43,7 +47,7 @@ def test_a_run_s_failure_has_the_members_of_its_schema() -> None:
 
 
 def test_kinds_are_those_of_the_model() -> None:
-    assert set(get_args(shapes.HoldKind)) == set(HoldKind) == set(HOLDS)
+    assert set(get_args(operations.HoldKind)) == set(HoldKind) == set(HOLDS)
     assert set(get_args(shapes.ArtifactKind)) == set(ArtifactKind)
 
 

@@ -30,6 +30,7 @@ def test_both_have_the_same_methods() -> None:
     wanted |= {"approve", "reject", "submit_input", "cancel", "pause", "resume", "retry"}
     wanted |= {"rewind", "fork", "export", "import_", "hold", "release", "queues", "waits", "failures", "chunks"}
     wanted |= {"artifacts", "artifact", "put_artifact", "drop_artifact"}
+    wanted |= {"definitions", "definition", "versions", "version", "validate", "activate", "archive", "restore"}
     assert wanted <= list_methods(Korak)
 
 

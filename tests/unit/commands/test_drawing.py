@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from korak.commands.drawing import draw_instance, draw_list, show_span
+from korak.commands.drawing import draw_instance, draw_list
+from korak.commands.spans import show_span
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -56,6 +57,13 @@ def test_the_head_says_the_caller_s_id_and_which_run_of_it() -> None:
     [second, *_] = draw_steps(business_id="A-17", run=2)
     assert first == "▶ running  01A  order version 2  A-17  5.0 s"
     assert second == "▶ running  01A  order version 2  A-17 run 2  5.0 s"
+
+
+def test_the_head_says_how_far_it_is_where_steps_are_a_line() -> None:
+    [head, *_] = draw_steps(progress={"name": "sign", "index": 1, "total": 3})
+    assert head == "▶ running  01A  order version 2  5.0 s  1 of 3 steps"
+    for progress in (None, {"name": None, "index": 3, "total": 3}):
+        assert draw_steps(progress=progress)[0] == "▶ running  01A  order version 2  5.0 s"
 
 
 def test_what_runs_in_a_branch_is_named_and_indented() -> None:

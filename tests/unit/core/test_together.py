@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korak.core.changes import Changes
-from korak.core.counters import PAGE, Counters
+from korak.core.counters import PAGES, Counters
 from korak.core.decide import decide_all
 from korak.core.facts import CancelAsked, Claimed, Fact, Finished, Raised, ResumeAsked
 from korak.core.rows import StepRun
@@ -123,7 +123,7 @@ def test_bodies_that_were_out_of_view_when_a_page_was_made_are_started_too() -> 
     while not run.instance.is_ended:
         [container] = [step for step in run.live if step.counters is not None]
         counters = Counters.from_json(container.counters or {})
-        if not is_narrow and counters.created == 2 * PAGE:
+        if not is_narrow and counters.created == 2 * PAGES.size:
             seen, is_narrow = run.memory.load(run.instance.id), True
         elif container.ready_at is not None:
             run.claim(container)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korak.graphs.flow import get_dominators, get_reachable, get_repeating, list_cycles
+from korak.graphs.flow import count_shortest, get_dominators, get_reachable, get_repeating, list_cycles
 
 Successors = dict[int, list[int]]
 
@@ -38,6 +38,12 @@ def test_dominators_stand_on_every_path(successors: Successors) -> None:
         paths = list_paths(successors, 0, node)
         expected = set.intersection(*(set(path) for path in paths))
         assert {other for other in successors if dominators.dominates(other, node)} == expected
+
+
+@given(graphs(), st.lists(st.integers(0, 6), max_size=3))
+def test_no_way_is_shorter_than_the_shortest(successors: Successors, ends: list[int]) -> None:
+    ways = [path for end in ends if end in successors for path in list_paths(successors, 0, end)]
+    assert count_shortest(0, successors, ends) == min(map(len, ways), default=None)
 
 
 @given(graphs())

@@ -304,6 +304,7 @@ def test_any_input_where_none_is_declared() -> None:
     plan = plan_of(simple())
     assert plan.input_schema is None
     assert plan.accept({"x": 1}) == ({"x": 1}, [])
+    assert plan.accept({"x": "y" * 99}, 50) == ({"x": "y" * 99}, [])
 
 
 def test_the_short_form_takes_nothing_else() -> None:

@@ -357,7 +357,7 @@ def test_more_rounds_than_the_limit() -> None:
 def test_a_long_chain() -> None:
     nodes: list[JsonObject] = [{"id": f"n{number}", "type": "test.open"} for number in range(498)]
     edges = ["start n0", *(f"n{number} n{number + 1}" for number in range(497)), "n497 done"]
-    assert found(document(*nodes, edges=edges)) == []
+    assert found(document(*nodes, edges=edges), run={"max_steps": 500}) == []
 
 
 # configs
@@ -800,3 +800,29 @@ def test_ids_are_unique_in_the_whole_document() -> None:
     assert isinstance(nodes, list)
     nodes.append({"id": "b", "type": "test.open"})
     assert ("duplicate_node", "/nodes/2/body/nodes/0/id") in found_in(raw)
+
+
+# length
+
+
+def straight(count: int, **members: Json) -> JsonObject:
+    """A document of so many nodes in a row, and the end."""
+    names = [f"n{number}" for number in range(count)]
+    nodes: list[JsonObject] = [{"id": name, "type": "test.open"} for name in names]
+    ways = zip(["start", *names], [*names, "done"], strict=True)
+    return document(*nodes, edges=[f"{source} {target}" for source, target in ways], **members)
+
+
+def test_a_graph_that_no_run_could_walk_to_its_end() -> None:
+    """LM-1, chain.md 2: the trigger is no visit, the end is one, and a shorter way is enough."""
+    assert found(straight(199)) == []
+    assert found(straight(200)) == [("graph_too_long", "/nodes")]
+    assert found(straight(200), run={"max_steps": 201}) == []
+    assert found(straight(3, settings={"limits": {"max_steps": 3}})) == [("graph_too_long", "/nodes")]
+    shorter: Any = straight(200)
+    shorter["nodes"][1]["jumps"] = ["n150"]
+    assert found(shorter) == []
+    shorter["nodes"][1]["jumps"] = ["$end"]
+    assert found(shorter) == []
+    [issue] = check(straight(250)).issues
+    assert issue.message == "Every way through has 251 nodes or more; limits.max_steps is 200, so no run would end."

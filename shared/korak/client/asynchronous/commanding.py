@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from korak.client.addresses import get_hold_path, get_path
 from korak.client.asynchronous.linking import AsyncLink
-from korak.client.shapes import Artifact, ArtifactKind, Hold, HoldKind, Instance
+from korak.client.operations import Hold, HoldKind
+from korak.client.shapes import Artifact, ArtifactKind, Instance
 
 
 class AsyncCommanding(AsyncLink):
@@ -45,7 +46,9 @@ class AsyncCommanding(AsyncLink):
         return cast("Instance", await self.upload("/v1/instances/import", lines))
 
     async def hold(self, kind: HoldKind, name: str, *, reason: str | None = None, until: str | None = None) -> Hold:
-        """Begin no step of a definition, step type or queue, `until` a time (ISO 8601) or its release."""
+        """Begin no step of a definition, step type or queue, `until` a time (ISO 8601) or its release: none from the
+        answer on. Raises NotFound where nobody knows the name.
+        """
         return cast("Hold", await self.post(get_hold_path(kind, name, "hold"), _write(reason=reason, until=until)))
 
     async def release(self, kind: HoldKind, name: str) -> Hold:

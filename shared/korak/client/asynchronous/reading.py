@@ -7,17 +7,8 @@ from typing import Any, Unpack, cast
 
 from korak.client.addresses import get_path
 from korak.client.asynchronous.linking import AsyncLink
-from korak.client.shapes import (
-    Artifact,
-    Chunk,
-    Event,
-    FailureRecord,
-    Instance,
-    ListOptions,
-    Queue,
-    Step,
-    Wait,
-)
+from korak.client.operations import Queue
+from korak.client.shapes import Artifact, Chunk, Event, FailureRecord, Instance, ListOptions, Step, Wait
 from korak.model import ENDED
 
 LOOK = 20.0

@@ -12,8 +12,10 @@ from korak.client import answering
 from korak.client.addresses import get_path
 from korak.client.answering import Verb
 from korak.client.blocking.commanding import Commanding
+from korak.client.blocking.defining import Defining
 from korak.client.blocking.reading import Reading
-from korak.client.shapes import Delivery, Emission, Started, StartOptions, Version
+from korak.client.definitions import Version
+from korak.client.shapes import Delivery, Emission, Started, StartOptions
 from korak.errors import NotFound
 from korak.graphs.builder import GraphBuilder
 from korak.model import VersionStatus
@@ -22,7 +24,7 @@ UNPUBLISHED = frozenset({"definition_not_found", "version_not_found"})
 """What a start of a version hears that nobody has published yet."""
 
 
-class Korak(Reading, Commanding):
+class Korak(Reading, Commanding, Defining):
     """Korak's API. A context manager; or call `close()` once you are done.
 
     Without `url` or `token` they are those of KORAK_CLIENT__URL and KORAK_CLIENT__TOKEN, else those that `korak dev`
@@ -145,7 +147,7 @@ class Korak(Reading, Commanding):
         version = cast("Version", self.post(path, {"graph": document}))
         if not current or version["status"] == VersionStatus.PUBLISHED:
             return version
-        self.post(f"{path}/{version['number']}/activate", {"only_newer": True} if only_newer else {})
+        self.activate(str(document.get("key")), version["number"], only_newer=only_newer)
         return {**version, "status": VersionStatus.PUBLISHED}
 
     def _answer(

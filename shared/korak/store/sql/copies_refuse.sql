@@ -1,4 +1,4 @@
--- Why an instance can't be carried elsewhere now: what is between it and other runs, or done once by a step that may run again.
+-- Why an instance can't be carried elsewhere now: what is between it and other runs.
 select 'it waits for other runs, or for a task' as why where exists (
     select from workflow_waits w where w.instance_id = :id::bigint and w.status in ('pending', 'suspended')
         and w.kind in ('child', 'workflows', 'task'))
@@ -20,10 +20,4 @@ union all
 select 'it waits until runs that it has started have cleaned up' where exists (
     select from workflow_instances i where i.id = :id::bigint
         and jsonb_array_length(coalesce(nullif(i.walk #> '{cleaning,children}', 'null'), '[]')) > 0)
-union all
-select 'a step that may run again has done something once, which is kept here' where exists (
-    select from workflow_instances i where i.id = :id::bigint
-        and (i.ended_at is null or i.status = 'failed' or exists (
-            select from workflow_step_runs s where s.instance_id = i.id and s.status in ('queued', 'running', 'waiting')))
-        and exists (select from workflow_idempotency_keys k where k.instance_id = i.id and k.scope = 'effect'))
 limit 1

@@ -10,7 +10,7 @@ with told as (
     returning step_run_id
 ), target as (
     select s.id from workflow_step_runs s
-    where s.id in (select step_run_id from told) and s.status = 'waiting' and s.ready_at is null
+    where s.id = any(array(select told.step_run_id from told)) and s.status = 'waiting' and s.ready_at is null
     order by s.id for update skip locked
 )
 update workflow_step_runs s set ready_at = :now::timestamptz, sent_at = case when :is_sent::boolean then :now::timestamptz end, sends = 0

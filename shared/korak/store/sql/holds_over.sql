@@ -3,6 +3,8 @@ with ended as (
     update holds h set released_at = h.until
     where h.released_at is null and h.until <= :now::timestamptz
     returning h.id, h.owner_scope, h.kind, h.name, h.released_at
+), raised as (
+    update hold_state set version = version + 1 where exists (select from ended)
 )
 select id, owner_scope, kind, name, released_at from ended
 union all

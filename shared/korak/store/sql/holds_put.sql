@@ -1,4 +1,5 @@
 -- Hold something, or hold it otherwise from now on.
+with raised as (update hold_state set version = version + 1)
 insert into holds (owner_scope, kind, name, reason, until, held_by, held_at)
 values (:owner::varchar, :kind::varchar, :name::varchar, :reason::text, :until::timestamptz, :actor::jsonb, :now::timestamptz)
 on conflict (owner_scope, kind, name) where released_at is null

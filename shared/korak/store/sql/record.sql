@@ -1,6 +1,7 @@
 -- Write what was decided for many instances, each only if it still stands where it was decided from: steps that are
 -- completed, the next ones that run where they were recorded, history. What else there is follows in `applying`.
--- Takes no look: an equal lock_version says that every row of the snapshot is as it was. `fresh` were inserted just before.
+-- Takes no look: an equal lock_version says that every row of the snapshot is as it was, an equal version of the holds
+-- that those are which were asked. `fresh` were inserted just before.
 with moved as (
     update workflow_instances i set
         status = change.status,
@@ -17,8 +18,9 @@ with moved as (
         lock_version = i.lock_version + 1
     from rows(change: id bigint, expected integer, status varchar, state jsonb, walk jsonb, result jsonb,
         steps_count integer, transitions_count integer, next_seq bigint, closed_reason varchar, failure_code varchar,
-        ended_at timestamptz, updated_at timestamptz)
+        ended_at timestamptz, updated_at timestamptz, holds bigint)
     where i.id = change.id and i.lock_version = change.expected
+        and (change.holds is null or change.holds = (select version from hold_state))
     returning i.id
 ), standing as (
     select id from moved union all select unnest(:fresh::bigint[])

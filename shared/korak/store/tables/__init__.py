@@ -16,7 +16,7 @@ from korak.store.tables.instances import (
 from korak.store.tables.kin import workflow_cascades, workflow_dependencies
 from korak.store.tables.leavings import workflow_artifacts, workflow_chunks
 from korak.store.tables.ledgers import flow_keys, http_answers, tokens, workflow_idempotency_keys
-from korak.store.tables.limits import flow_slots, flow_weights, holds
+from korak.store.tables.limits import flow_slots, flow_weights, hold_state, holds
 from korak.store.tables.metadata import metadata
 from korak.store.tables.steps import workflow_step_runs, workflow_waits
 
@@ -26,6 +26,7 @@ __all__ = [
     "flow_keys",
     "flow_slots",
     "flow_weights",
+    "hold_state",
     "holds",
     "http_answers",
     "metadata",

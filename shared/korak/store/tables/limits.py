@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Identity,
@@ -57,4 +58,12 @@ holds: Table = Table(
     Column("released_at", Moment),
     CheckConstraint("kind in ('definition', 'step_type', 'queue')", name="hold_kind_check"),
     Index("hold_open_unique", "owner_scope", "kind", "name", unique=True, postgresql_where=text("released_at is null")),
+)
+
+hold_state: Table = Table(
+    "hold_state",
+    metadata,
+    Column("id", Boolean, primary_key=True, server_default=text("true")),
+    Column("version", BigInteger, nullable=False),
+    CheckConstraint("id", name="hstate_single_check"),
 )

@@ -1,0 +1,67 @@
+"""The runs that the steps of a run have started, and those below them: each with how it stands and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from korak.chains.nesting import PLACE
+from korak.commands.fitting import Row
+from korak.commands.glyphs import draw_glyph
+from korak.commands.spans import get_between, read_time, show_span
+from korak.commands.values import compact
+from korak.commands.wording import list_own_waits
+
+
+def draw_children(instance: Mapping[str, Any], node: str, above: str, now: datetime) -> Iterator[Row]:
+    """What a step has started, below its newest attempt."""
+    children = instance.get("children") or ()
+    own = [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    yield from _draw_level(instance, own, len(above) - len(above.lstrip()) + 2, now)
+
+
+def _draw_level(
+    parent: Mapping[str, Any], children: Sequence[Mapping[str, Any]], indent: int, now: datetime
+) -> Iterator[Row]:
+    for child in children:
+        yield _draw_child(child, parent, " " * indent, now)
+        yield from _draw_level(child, child.get("children") or (), indent + 2, now)
+    if children and parent.get("has_more_children"):
+        told = Text(f"korak list --parent {parent['id']}", "dim")
+        yield Text(), Text(f"{' ' * indent}and more", "dim"), Text(), Text(), Text(), told
+
+
+def _draw_child(child: Mapping[str, Any], parent: Mapping[str, Any], indent: str, now: datetime) -> Row:
+    """A run: its id, by which it is shown itself, how it stands, and what it was given that is its own."""
+    took = get_between(child.get("created_at"), read_time(child.get("ended_at")) or now)
+    own = _list_own(child, parent)
+    return (
+        draw_glyph(str(child.get("status"))),
+        Text(f"{indent}{child['id']}"),
+        Text(str(child.get("definition")), "dim"),
+        Text(),
+        Text(show_span(took)),
+        Text.assemble(f"{compact(own)}  " if own else "", *_list_parts(child, now)),
+    )
+
+
+def _list_parts(child: Mapping[str, Any], now: datetime) -> Iterator[str | tuple[str, str]]:
+    failure = child.get("failure") or {}
+    if failure:
+        yield str(failure.get("code")), "red"
+        yield f"  {failure.get('message') or ''}"
+        return
+    yield str(child.get("status")), "dim"
+    for wait in list_own_waits(child, now):
+        yield f" {wait}", "yellow"
+        return
+
+
+def _list_own(child: Mapping[str, Any], parent: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was given that isn't just as its parent has it, by which it is told from the others."""
+    has = {**(parent.get("input") or {}), **(parent.get("state") or {})}
+    given = child.get("input") or {}
+    return {name: value for name, value in given.items() if name != PLACE and (name, value) not in has.items()}

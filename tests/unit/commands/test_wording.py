@@ -1,0 +1,144 @@
+"""What an instance waits for and what may be done, in words; runs below runs; what a rewind has left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.commands.test_drawing import at, draw_steps, make_step
+
+WAITS: dict[str, tuple[dict[str, Any], str]] = {
+    "limit": ({"kind": "limit", "names": ["erp"]}, "waits at a for room under the limit erp"),
+    "hold": ({"kind": "hold", "names": ["step_type shop.a"]}, "waits at a until step type shop.a is released"),
+    "held for now": (
+        {"kind": "hold", "names": ["queue erp"], "due_at": at(3_600)},
+        "waits at a until queue erp is released, due in 1 h",
+    ),
+    "pause": ({"kind": "pause", "names": []}, "waits at a until it is resumed"),
+    "engine": ({"kind": "engine", "names": []}, "waits at a for an engine that has its type"),
+    "child": ({"kind": "child", "names": ["01C"]}, "waits at a for the run 01C"),
+    "runs": (
+        {"kind": "workflows", "remaining": ["01B", "01C", "01D", "01E", "01F"]},
+        "waits at a for the runs 01B, 01C, 01D, 2 more",
+    ),
+    "runs of nothing": ({"kind": "workflows", "names": []}, "waits at a for workflows"),
+    "timer": ({"kind": "timer", "names": [], "due_at": at(5)}, "waits at a for timer, due in 5.0 s"),
+}
+
+
+@pytest.mark.parametrize("case", WAITS)
+def test_a_wait_is_a_sentence(case: str) -> None:
+    wait, told = WAITS[case]
+    assert draw_steps(waiting_for=[{"node": "a", **wait}])[-1].strip() == told
+
+
+def test_a_queued_step_that_is_parked_says_why() -> None:
+    wait = {"node": "a", "kind": "limit", "names": ["erp"]}
+    lines = draw_steps(make_step("a", "queued", parked_for="limit"), make_step("b", "queued"), waiting_for=[wait])
+    assert lines[4].endswith("for room under the limit erp")
+    assert lines[5].endswith("queued")
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"status": "paused"}, "korak resume 01A lets it go on"),
+        ({"status": "failed", "actions": {"retry": True}}, "korak retry 01A tries it again"),
+        ({"waiting_for": [{"node": "a", "kind": "signal", "human": "approval"}]}, "korak approve 01A answers it"),
+        (
+            {"waiting_for": [{"node": "a", "kind": "signal", "human": "decision"}]},
+            "korak approve 01A or korak reject 01A answers it",
+        ),
+        (
+            {"waiting_for": [{"node": "a", "kind": "signal", "human": "input"}]},
+            "korak input 01A --data JSON answers it",
+        ),
+    ],
+    ids=["paused", "failed", "approval", "decision", "input"],
+)
+def test_what_may_be_done_is_said(members: dict[str, Any], told: str) -> None:
+    assert draw_steps(**members)[-1].strip() == told
+
+
+def test_what_a_run_below_asks_is_said_with_its_id() -> None:
+    asks = {"node": "ask", "kind": "signal", "names": ["approval"], "human": "approval"}
+    child = make_child("01C", "sub", children=[make_child("01D", "deeper", waiting_for=[asks])])
+    assert draw_steps(make_step("sub", "waiting"), children=[child])[-1].strip() == "korak approve 01D answers it"
+
+
+def test_what_can_not_be_retried_has_no_hint() -> None:
+    failure = {"code": "x", "message": "No."}
+    lines = draw_steps(status="failed", failure=failure, actions={"retry": "instance_not_retryable"})
+    assert lines[-1].strip() == "failed: No. (x)"
+
+
+def make_child(id_: str, node: str, **members: Any) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "definition": f"of_{id_}",
+        "status": "waiting",
+        "trigger": {"payload": {"node": node}},
+        **members,
+    }
+
+
+def test_runs_below_runs_are_drawn_below_them_with_what_they_wait_for() -> None:
+    asks = {"node": "ask", "kind": "signal", "names": ["approval"]}
+    leaf = make_child("01D", "deeper", waiting_for=[asks])
+    child = make_child(
+        "01C", "sub", children=[leaf], waiting_for=[{"node": "deeper", "kind": "child", "names": ["01D"]}]
+    )
+    lines = draw_steps(make_step("sub", "waiting"), make_step("next", "queued"), children=[child])
+    assert [line.split() for line in lines[5:7]] == [
+        ["◷", "01C", "of_01C", "waiting"],
+        ["◷", "01D", "of_01D", "waiting", "at", "ask", "for", "signal", "approval"],
+    ]
+    assert lines[6].index("01D") == lines[5].index("01C") + 2
+    assert lines[7].split()[1] == "next"
+
+
+def test_more_runs_than_are_shown_are_told_at_each_level() -> None:
+    leaf = make_child("01D", "deeper")
+    child = make_child("01C", "sub", children=[leaf], has_more_children=True)
+    lines = draw_steps(make_step("sub", "waiting"), children=[child])
+    assert lines[-1].split() == ["and", "more", "korak", "list", "--parent", "01C"]
+
+
+def visit(node: str, number: int, begun: float, status: str = "completed", **members: Any) -> dict[str, Any]:
+    return make_step(node, status, visit=number, created_at=at(begun), finished_at=at(begun), **members)
+
+
+def test_what_a_rewind_left_behind_is_one_line_where_it_is_much() -> None:
+    left = [visit(node, 1, begun, undone_at=at(9)) for begun, node in enumerate("bcd", 1)]
+    asked = visit("ask", 1, 4, "cancelled") | {"finished_at": at(9)}
+    before, after = visit("a", 1, 0), visit("b", 2, 9)
+    lines = draw_steps(before, *left, asked, after, visit("x", 1, 10, "cancelled"))
+    assert [line.split()[:3] for line in lines[4:]] == [
+        ["✓", "a", "shop.a"],
+        ["↶", "4", "attempts"],
+        ["✓", "b", "#2"],
+        ["⊘", "x", "shop.x"],
+    ]
+    assert lines[5].endswith("undone by a rewind: b, c, d, ask")
+
+
+def test_a_little_that_a_rewind_left_behind_is_shown() -> None:
+    lines = draw_steps(visit("a", 1, 0), visit("b", 1, 1, undone_at=at(9)), visit("b", 2, 9))
+    assert [line.split()[1:3] for line in lines[4:]] == [["a", "shop.a"], ["b", "#1"], ["b", "#2"]]
+    assert lines[5].endswith("undone by a rewind")
+
+
+def test_what_a_container_held_goes_with_it() -> None:
+    each = visit("each", 1, 1, type="for_each", undone_at=at(9))
+    items = [visit("item", number, 1, branch=str(number)) for number in range(4)]
+    lines = draw_steps(visit("a", 1, 0), each, *items, visit("each", 2, 9, type="for_each"))
+    assert [line.split()[1] for line in lines[4:]] == ["a", "5", "each"]
+    assert lines[5].endswith("undone by a rewind: each")
+
+
+def test_of_a_change_what_it_wrote_is_told_and_of_an_end_nothing() -> None:
+    change = make_step("begin", "completed", type="set_field", output={"old": {}, "new": {"x": 1}})
+    lines = draw_steps(change, make_step("end", "completed", type="end", output={"result": {"x": 1}}))
+    assert lines[4].endswith(' {"x":1}')
+    assert lines[5].split() == ["✓", "end", "end"]
