@@ -33,8 +33,8 @@ PASSES: Final = 3
 AGAIN: Final = 0.01
 """How often a run that others hold is passed over, and seconds between two of these times."""
 
-PATIENCE: Final = 0.25
-"""Seconds that a run's lock is waited for in the end, in line."""
+PATIENCE, LINE = 0.25, 4
+"""Seconds that a run's lock is waited for in the end, in line; how many are waited for before others get their turn."""
 
 BLOCK: Final = 50
 
@@ -68,7 +68,7 @@ class Bidder:
         for instance in instances:
             self._bidden[instance] = 0
             self._room -= 1
-        self._arrived.set()
+            self._arrived.set()
 
     def leave(self) -> None:
         """End the work as soon as nothing is left of it."""
@@ -141,7 +141,10 @@ class Bidder:
             answered = await self._answerer.answer(together, self._clock.now())
             for ask in answered.skipped:
                 self._bidden.setdefault(ask.instance_id, batch[ask.instance_id] + 1)
-        for instance in (instance for instance, passes in batch.items() if passes >= PASSES):
+        held = [instance for instance, passes in batch.items() if passes >= PASSES]
+        for instance in held[LINE:]:
+            self._bidden.setdefault(instance, PASSES)
+        for instance in held[:LINE]:
             await self._wait_for(instance)
 
     async def _wait_for(self, instance: int) -> None:

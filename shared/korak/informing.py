@@ -21,7 +21,7 @@ from korak.model import SignalKind
 from korak.store import kin
 from korak.store.database import Database
 from korak.store.gates import Gate
-from korak.store.kin import Woken
+from korak.store.kin import Told, Woken
 from korak.store.loading import Loader
 from korak.store.single import Single
 
@@ -107,12 +107,13 @@ class Informer:
         waits, self._waits = self._waits, []
         awaited = self._take_awaited()
         now, is_sent = self._clock.now(), not self._broker.pulls
-        woken: list[Woken] = []
+        told = Told()
         if ended:
-            woken += await kin.wake_parents(self._runner, ended, now, is_sent=is_sent)
+            told.add(await kin.wake_parents(self._runner, ended, now, is_sent=is_sent))
         if waits or awaited:
-            woken += await kin.tell(self._runner, now, is_sent=is_sent, waits=waits, awaited=awaited)
-        await self._nudge(woken)
+            told.add(await kin.tell(self._runner, now, is_sent=is_sent, waits=waits, awaited=awaited))
+        self._bidder.bid(sorted(told.missed))
+        await self._nudge(told.woken)
 
     def _take_awaited(self) -> list[int]:
         """What has ended; nothing so soon after the last time, since hardly any of it is waited for."""

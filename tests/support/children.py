@@ -138,7 +138,7 @@ class Families:
             runner = Session(connection)
             page = await kin.list_waits(runner, kin.START, 10_000)
             waits = sorted({wait for wait, _ in page})
-            return len(await kin.tell(runner, self.now, is_sent=False, waits=waits)) if waits else 0
+            return len((await kin.tell(runner, self.now, is_sent=False, waits=waits)).woken) if waits else 0
 
     async def cascade(self, count: int = 500) -> int | None:
         """One page of commands to children; to how many, or None where nothing is to do."""

@@ -55,14 +55,13 @@ class Importer:
         lines = document.lines.list_lines()
         first, _ = next(lines, (None, 0))
         head = arriving.read_head(first)
-        version, _ = await arrivals.find_version(
-            self._database, self._plans, document.owner.scope, head.key, head.checksum
-        )
+        owner = document.owner.scope
+        version = await arrivals.find_version(self._database, self._plans, owner, head.key, head.checksum)
         async with land(self._database) as landing:
             keeps = await landing.is_free(head.source)
             ulids = make_ulids(document.now)
             ulid = head.source if keeps else next(ulids)
-            key = get_digest("import", document.owner.scope, document.lines.digest)
+            key = get_digest("import", owner, document.lines.digest)
             made = await landing.claim(Claim(key, version.definition_id, ulid, document.now))
             if made is not None:
                 return made, False

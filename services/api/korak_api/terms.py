@@ -7,7 +7,6 @@ from typing import Any, Final
 ANY: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
 OBJECT: Final = {"type": "object"}
-OBJECTS: Final = {"type": "array", "items": OBJECT}
 COUNT: Final = {"type": "integer"}
 FLAG: Final = {"type": "boolean"}
 SECONDS: Final = {"type": "number"}

@@ -38,6 +38,7 @@ class Kin:
         self._after = page[-1] if len(page) == PAGE else kin.START
         waits = sorted({wait for wait, _ in page})
         if waits:
-            woken = await kin.tell(current.runner, current.now, is_sent=False, waits=waits)
-            current.queues.update(each.queue for each in woken)
-            current.report.requeued += len(woken)
+            told = await kin.tell(current.runner, current.now, is_sent=False, waits=waits)
+            current.queues.update(each.queue for each in told.woken)
+            current.report.requeued += len(told.woken)
+            await current.answer([Ask(run, Delivered()) for run in sorted(told.missed)])

@@ -77,11 +77,14 @@ class Chain(Undoing, Limiting, Nesting):
         quorum: int | None = None,
         reducer: Given | None = None,
         name: str | None = None,
+        *,
+        concurrency: int | None = None,
     ) -> Chain:
         """Run a handler for every item of the list under a key of the state; it may take `item` and `index`.
 
         The results are kept under `result_key`, `<name>_results` if there is none. `reducer` runs once after that, may
-        take the list `results`, and what it returns is merged into the state.
+        take the list `results`, and what it returns is merged into the state. `concurrency` is how many items run at a
+        time: 100 if nothing is said, 500 at most.
         """
         if mode not in MODES:
             raise misuse(f"The mode of a for_each is one of {', '.join(MODES)}: {show(mode)} is none.")
@@ -98,6 +101,7 @@ class Chain(Undoing, Limiting, Nesting):
                 mode,
                 None if quorum is None else read_count(quorum, "quorum"),
                 None if reducer is None else read_handler(reducer, "A reducer"),
+                None if concurrency is None else read_count(concurrency, "concurrency"),
             )
         )
 

@@ -125,6 +125,8 @@ class _Compiler:
         config: JsonObject = {"items": {"ref": get_path(step.items), "default": []}, "mode": step.mode}
         if step.quorum is not None:
             config["quorum"] = step.quorum
+        if step.concurrency is not None:
+            config["concurrency"] = step.concurrency
         members = _limit(step.flow)
         body = self._compile_body(get_part(step.name, "item"), step.handler, step.parameters, ITEM, members=members)
         node = _node(step.name, "for_each", config) | {"body": body, "save": {"key": step.result_key}}

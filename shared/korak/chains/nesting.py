@@ -221,6 +221,9 @@ class Nesting(Listening):
         config: JsonObject = {**who, "mode": mode}
         if quorum is not None:
             config["quorum"] = read_count(quorum, "quorum")
+            ids = who.get("ids")
+            if isinstance(ids, list) and quorum > len(ids):
+                raise misuse(f"A quorum of {quorum} can't be met by {len(ids)}.")
         if result_key is None:
             config["merge"] = True
         return self._listen(name, config, result_key, timeout, timed_out, kind="wait_workflows")

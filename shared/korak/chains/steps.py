@@ -38,7 +38,10 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """A handler for every item of a list. `quorum` is how many must succeed where the mode is that."""
+    """A handler for every item of a list.
+
+    `quorum` is how many must succeed where the mode is that, `concurrency` how many run at a time, None for the usual.
+    """
 
     name: str
     items: str
@@ -47,6 +50,7 @@ class Each:
     mode: str
     quorum: int | None
     reducer: Handler | None
+    concurrency: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     flow: tuple[JsonObject, ...] = ()
 

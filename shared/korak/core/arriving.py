@@ -204,8 +204,10 @@ class Reader:
         return wait
 
     def read_signal(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Delivery:
-        """What was addressed to the run."""
+        """What was addressed to the run. Who asked to be told of its end was a run where it comes from."""
         number = find_number(raw, "wait", place)
+        if columns["sender"] is not None:
+            columns["sender"] = {name: value for name, value in columns["sender"].items() if name != "asks"}
         return Delivery(
             0,
             self._arrival.instance_id,

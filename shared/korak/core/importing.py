@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from korak.core import commanding, telling
+from korak.core import commanding, nesting, telling
 from korak.core.arriving import Arrival, Head, Reader
 from korak.core.counters import Counters
 from korak.core.draft import Draft
@@ -14,7 +14,7 @@ from korak.core.rows import Event, Instance, StepRun, Wait
 from korak.core.snapshot import Snapshot
 from korak.core.vetting import Vetting, check_instance, is_live
 from korak.core.waiting import AWAITED
-from korak.model import EventType, Json, JsonObject, ParkedFor, Probe, SignalKind, StepRole, StepStatus, WaitKind
+from korak.model import EventType, Json, JsonObject, ParkedFor, Probe, StepRole, StepStatus, WaitKind
 
 ORDER: dict[str, int] = {kind.name: place for place, kind in enumerate(KINDS)}
 
@@ -95,10 +95,9 @@ def _part(instance: Instance) -> None:
 
 def _revive(instance: Instance, step: StepRun, waits: list[Wait], arrival: Arrival) -> None:
     """Let a live step go on: what ran is queued anew, what waits looks at what lies there."""
-    is_childs = (step.resume_signal or {}).get("kind") == SignalKind.CHILD
     if not is_live(step):
         step.probe = None
-        if is_childs and step.status is not StepStatus.COMPLETED:
+        if nesting.is_childs(step) and step.status is not StepStatus.COMPLETED:
             step.resume_signal = None  # a retry can't bid that run go on from here: it starts another one
         return
     if step.status is StepStatus.RUNNING:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from korak.model import InstanceStatus, Json, JsonObject
+
+ENDED: Final[Mapping[str, str]] = {InstanceStatus.FAILED: "has failed", InstanceStatus.CANCELLED: "was cancelled"}
+"""What is said of a run that has ended otherwise than by completing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Tally:
             return self
         if culprit is None:
             return replace(self, impossible=f"{self.needed} of {self.total} runs are waited for")
-        why = f"the run {culprit} is {self.failed[culprit]}"
+        why = f"the run {culprit} {ENDED.get(str(self.failed[culprit]), ENDED[InstanceStatus.FAILED])}"
         if self.mode != "all":
             why += f", and {self.needed} of {self.total} must complete"
         return replace(self, impossible=why)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from korak.core import exporting
+from korak.core import exporting, nesting
 from korak.core.arriving import OPEN, Arrival
 from korak.core.counters import DONE, REDUCING, Counters
 from korak.core.exporting import Kind
@@ -105,14 +105,7 @@ class Vetting:
 
     def look_at_step(self, step: StepRun, place: Place) -> None:
         """An attempt is there once, at a node that the version has, and is over if its status says so."""
-        key = (step.node_id, step.visit, step.attempt, step.role, step.call)
-        if key in self._attempts:
-            raise refuse(place, "the same attempt is there already")
-        self._attempts.add(key)
-        if self._plan.find(step.node_id, step.role) is None:
-            raise refuse((*place, "node_id"), "the version has no such node")
-        if (step.finished_at is not None) == is_live(step):
-            raise refuse((*place, "finished_at"), "it doesn't fit the status")
+        self._check_attempt(step, place)
         if step.counters is not None:
             self._check_counters(step, (*place, "counters"))
         if step.id in self._halted:
@@ -148,6 +141,18 @@ class Vetting:
         for seq, place in self._undoing.items():
             if seq not in hooks:
                 raise refuse((*place, "status"), "no step undoes it")
+
+    def _check_attempt(self, step: StepRun, place: Place) -> None:
+        key = (step.node_id, step.visit, step.attempt, step.role, step.call)
+        if key in self._attempts:
+            raise refuse(place, "the same attempt is there already")
+        self._attempts.add(key)
+        if self._plan.find(step.node_id, step.role) is None:
+            raise refuse((*place, "node_id"), "the version has no such node")
+        if (step.finished_at is not None) == is_live(step):
+            raise refuse((*place, "finished_at"), "it doesn't fit the status")
+        if is_live(step) and nesting.is_childs(step):
+            raise refuse((*place, "resume_signal"), "it tries again what a run failed at that isn't in the document")
 
     def _check_halted(self, step: StepRun, scope_id: int, place: Place) -> None:
         is_its = step.scope_id == scope_id and step.role is StepRole.STEP

@@ -11,7 +11,7 @@ from korak.core.rows import StepRun
 from korak.core.states import is_work, keep, make_result
 from korak.errors import KorakError
 from korak.graphs.hygiene import size
-from korak.graphs.paths import MISSING
+from korak.graphs.paths import MISSING, Malformed
 from korak.graphs.plans import PlannedNode
 from korak.model import EventType, InstanceStatus, JsonObject, StepStatus
 from korak.steps.builtin import PURE
@@ -143,11 +143,17 @@ def park(draft: Draft, node: PlannedNode, step: StepRun, spec: WaitSpec, output:
     """Let the step wait (RC-4); the node that follows where waiting for it is impossible and it fails instead."""
     try:
         waiting.park(draft, step, spec, output)
-    except KorakError as error:
-        refused = Raised(error.code, error.message, dict(error.params), is_retryable=False)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # what an own type's spec is made of
+    except (
+        Malformed,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:  # what an own type's spec is made of
         told: JsonObject = {"pointer": "", "detail": f"it can't be waited for: {error}"}
         refused = Raised("invalid_output", None, told, is_retryable=False)
+    except KorakError as error:
+        refused = Raised(error.code, error.message, dict(error.params), is_retryable=False)
     else:
         return None
     return failing.fail_step(draft, node, step, refused)

@@ -131,10 +131,8 @@ async def land(database: Database) -> AsyncIterator[Landing]:
         raise Invalid("invalid_export", issues=[issue], detail=detail) from error
 
 
-async def find_version(
-    database: Database, plans: Plans, owner_scope: str, key: str, checksum: str
-) -> tuple[Version, int]:
-    """The version with that checksum, and its number. Raises Conflict("version_missing")."""
+async def find_version(database: Database, plans: Plans, owner_scope: str, key: str, checksum: str) -> Version:
+    """The version with that checksum. Raises Conflict("version_missing")."""
     async with database.acquire() as connection:
         session = Session(connection)
         rows = await session.fetch("starts_resolve", wanted=[(0, owner_scope, key, None, checksum)])
@@ -142,5 +140,4 @@ async def find_version(
             raise Conflict("version_missing", key=key, checksum=checksum)
         [row] = rows
         found = await plans.get(session, [row["version_id"]])
-    version = Version(row["definition_id"], row["version_id"], row["checksum"], found[row["version_id"]])
-    return version, row["number"]
+    return Version(row["definition_id"], row["version_id"], row["checksum"], found[row["version_id"]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,22 @@ class Woken:
     queue: str
 
 
+@dataclass(slots=True)
+class Told:
+    """What became of telling: steps that woke, and runs whose step didn't since somebody is at work on it.
+
+    Such a run is to look at what lies there once more, under its lock.
+    """
+
+    woken: list[Woken] = field(default_factory=list)
+    missed: set[int] = field(default_factory=set)
+
+    def add(self, other: Told) -> None:
+        """These too."""
+        self.woken += other.woken
+        self.missed |= other.missed
+
+
 @dataclass(frozen=True, slots=True)
 class Advance:
     """How far a run's command has come: the children that have it since, and whether they were the last of them."""
@@ -31,25 +47,25 @@ class Advance:
     is_over: bool
 
 
-async def wake_parents(runner: Runner, ulids: Sequence[str], now: datetime, *, is_sent: bool) -> list[Woken]:
+async def wake_parents(runner: Runner, ulids: Sequence[str], now: datetime, *, is_sent: bool) -> Told:
     """Wake the steps that wait for these children, which have ended."""
     return _read(await runner.fetch("children_wake", ulids=list(ulids), now=now, is_sent=is_sent))
 
 
 async def tell(
     runner: Runner, now: datetime, *, is_sent: bool, waits: Sequence[int] = (), awaited: Sequence[int] = ()
-) -> list[Woken]:
+) -> Told:
     """Tell what has ended: these waits, after they were committed, and whoever waits for these runs.
 
     Where one of these waits stands in a round, it is refused.
     """
     given = {"waits": list(waits), "awaited": list(awaited)}
-    woken = _read(await runner.fetch("dependencies_tell", **given, now=now, is_sent=is_sent))
+    told = _read(await runner.fetch("dependencies_tell", **given, now=now, is_sent=is_sent))
     rounds = _find_rounds(await runner.fetch("dependencies_round", waits=list(waits))) if waits else {}
     if rounds:
         rows = await runner.fetch("dependencies_refuse", refused=list(rounds.items()), now=now, is_sent=is_sent)
-        woken += _read(rows)
-    return woken
+        told.add(_read(rows))
+    return told
 
 
 def _find_rounds(rows: Sequence[Any]) -> dict[int, list[str]]:
@@ -91,5 +107,6 @@ async def find_runs(runner: Runner, ulids: Sequence[str]) -> list[int]:
     return [row["id"] for row in await runner.fetch("instances_find", ulids=list(ulids))]
 
 
-def _read(rows: Sequence[Any]) -> list[Woken]:
-    return [Woken(row["id"], row["queue"]) for row in rows]
+def _read(rows: Sequence[Any]) -> Told:
+    woken = [Woken(row["id"], row["queue"]) for row in rows if row["id"] is not None]
+    return Told(woken, {row["instance_id"] for row in rows if row["id"] is None})

@@ -352,6 +352,31 @@ async def test_what_cannot_be_written_down_is_refused_with_its_reason(here: Plac
     assert (await here.api.get(f"/v1/instances/{ulid}/export")).status_code == 200
 
 
+async def test_a_document_bids_no_other_run_anything(here: Place, there: Place) -> None:
+    """Whatever it says of runs that it doesn't hold, nothing is sent to them."""
+    ulid = await begin(here, there, chain("keys", node("a", "test.price", order="a")))
+    await here.work(ulid, REFUSED)
+    token = await here.api.make_token(OwnerRole.OPERATOR, owner="team:2")
+    other = (await here.api.start("keys", token=await here.api.make_token(OwnerRole.ADMIN, owner="team:2")))["id"]
+    lines = await take_out(here.api, other, token=token)
+    [step] = list_rows(lines, "step")
+    step["resume_signal"] = {"kind": "child", "name": ulid, "payload": {}, "outcome": None, "wait": None, "at": None}
+    refused = await send_in(here.api, lines, token=token)
+    assert refused.json()["errors"][0]["pointer"] == "/1/step/resume_signal"
+    step["resume_signal"] = None
+    cancel: JsonObject = {"kind": "cancel", "source_id": "x", "created_at": step["created_at"]}
+    cancel |= dict.fromkeys(("step", "wait", "name", "payload", "buffered_at", "taken_at", "discarded_at"))
+    cancel["sender"] = {"instance": ulid, "asks": True}
+    get_head(lines)["instance"]["depth"] = 1
+    forged = [*lines[:2], {"signal": cancel}, *lines[2:-1], {"end": {"lines": len(lines) - 1}}]
+    made = (await send_in(here.api, forged, token=token)).json()
+    assert made["owner"] == "team:2", made
+    await here.flows.obey(await here.find(made["id"]), here.clock.now())
+    assert (await here.api.show(made["id"], token=token))["status"] == "cancelled"
+    sent = await here.api.fetch("select 1 from workflow_signals where instance_id = $1", await here.find(ulid))
+    assert sent == []
+
+
 async def begin_effect(place: Place, step: StepRun, name: str) -> Any:
     """What `once(name)` finds as it begins."""
     given = step.id, step.claim_token, get_effect(step, name), place.clock.now()

@@ -140,3 +140,37 @@ async def test_who_waits_for_runs_is_told_of_ends_that_come_one_upon_the_other(
         "select count(*) from workflow_step_runs where instance_id = $1 and ready_at is not null", waiter
     )
     assert ready == 1
+
+
+async def test_an_end_that_comes_while_the_waiter_is_looked_at_is_looked_at_too(
+    families: Families, database_url: str
+) -> None:
+    """The claim has read what lies there before the second end came, and lets the step wait: nothing else nudges it."""
+    flows = families.flows
+    found = await families.publish(graph("waiter", waiting({"ref": "input.ids"})), CHILD)
+    runs = [await families.start(found["child"]) for _ in range(2)]
+    waiter, _ = await families.start(found["waiter"], {"ids": [ulid for _, ulid in runs]})
+    await families.work(waiter)
+    ends = [await families.finish(*await families.ask(await families.claim(run))) for run, _ in runs]
+    async with informing(database_url) as informer, Database(database_url, "korak", name="claimer") as database:
+        informer.hear(ends[:1])
+        await eventually(lambda: _is_ready(flows, waiter))
+        async with database.transaction() as claimer:
+            await claimer.execute("select from workflow_instances where id = $1 for no key update", waiter)
+            informer.hear(ends[1:])
+            await eventually(lambda: flows.get(WAITS_IN_LINE))
+            await claimer.execute(
+                "update workflow_step_runs set ready_at = null, sent_at = null where instance_id = $1", waiter
+            )
+        await eventually(lambda: _is_ready(flows, waiter))
+    while await families.work(waiter):
+        pass
+    assert await flows.get("select status from workflow_instances where id = $1", waiter) == "completed"
+
+
+async def _is_ready(flows: Flows, instance: int) -> bool:
+    return bool(
+        await flows.get(
+            "select count(*) from workflow_step_runs where instance_id = $1 and ready_at is not null", instance
+        )
+    )

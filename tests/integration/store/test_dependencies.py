@@ -72,7 +72,7 @@ async def test_t_dep_4_and_the_run_to_blame(families: Families) -> None:
     instance = await families.flows.get_instance(waiting_id)
     assert (instance["failure_code"], instance["failure_params"]) == (
         "wait_impossible",
-        {"detail": f"the run {ulid} is cancelled"},
+        {"detail": f"the run {ulid} was cancelled"},
     )
 
 

@@ -73,7 +73,7 @@ async def test_t_str_1_the_chunks_go_with_the_record_of_the_output_and_no_others
 async def test_t_str_2_what_fails_keeps_them_for_the_next_attempt(flows: Flows) -> None:
     step, engine = await begin(flows)
     await append(flows, step, *"abc")
-    await finish(flows, step, Raised("exception"))
+    await finish(flows, step, Raised("exception"), Left(has_streamed=True))
     again = await try_again(flows, step, engine)
     assert (again.attempt, again.execution_id) == (2, step.execution_id)
     assert await load(flows, again) == ["a", "b", "c"]
@@ -90,7 +90,7 @@ async def test_t_str_4_a_retry_by_hand_after_the_last_attempt_still_has_them(flo
     await flows.answer(step.instance_id, Lost(step.id, step.claim_token or ""), NOW, step=step.id)
     second = await try_again(flows, step, engine)
     await append(flows, second, "b")
-    await finish(flows, second, Raised("exception"))
+    await finish(flows, second, Raised("exception"), Left(has_streamed=True))
     assert (await flows.get_instance(step.instance_id))["status"] == "failed"
     assert await load(flows, step) == ["a", "b"]
     await flows.answer(step.instance_id, RetryAsked(), at(60))
@@ -105,7 +105,7 @@ async def test_defect_18_a_record_that_does_not_happen_takes_no_chunk_away(flows
     stale = Finished(step.id, "01J0000000000000000000000Z", Complete(), None, Left(has_streamed=True))
     changes = await flows.answer(step.instance_id, stale, NOW, step=step.id)
     assert changes.dropped == "stale_token"
-    await finish(flows, step, Complete("nowhere"))
+    await finish(flows, step, Complete("nowhere"), Left(has_streamed=True))
     assert (await flows.get_instance(step.instance_id))["failure_code"] == "unknown_outcome"
     assert await load(flows, step) == ["a"]
 

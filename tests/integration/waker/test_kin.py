@@ -8,6 +8,7 @@ from korak.core.facts import CancelAsked, PauseAsked, RetryAsked
 from korak.model import InstanceStatus, JsonObject
 from korak.steps.results import Complete
 from tests.integration.store.test_children import REFUSED, get_status
+from tests.support import eventually
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
 from tests.support.flows import NOW, Flows, work
 from tests.support.wakers import Wakers, at
@@ -117,6 +118,23 @@ async def test_t_nest_5_a_child_is_undone_before_its_parent(families: Families, 
     await families.work(parent)
     assert await list_undone(flows) == [(row["id"], "completed"), (parent, "completed")]
     assert await flows.get("select count(*) from workflow_signals where taken_at is null") == 0
+
+
+async def test_a_child_is_cancelled_with_the_run_that_a_waker_ends(families: Families, wakers: Wakers) -> None:
+    """In the same pass, though nobody looks at the child in it."""
+    flows = families.flows
+    found = await families.publish(graph("parent", nested(), execution_timeout="PT1M"), CHILD)
+    parent, _ = await families.start(found["parent"])
+    await families.work(parent)
+    [child] = await families.list_children(parent)
+    report = await wakers.run(61)
+    assert (report.deadlines, report.deliveries) == (1, 0)
+    assert await get_status(flows, parent) == InstanceStatus.FAILED
+
+    async def is_cancelled() -> bool:
+        return await get_status(flows, child["id"]) == InstanceStatus.CANCELLED
+
+    await eventually(is_cancelled)
 
 
 async def list_undone(flows: Flows) -> list[tuple[int, str]]:

@@ -9,7 +9,10 @@ import pytest
 from korak import chain
 from korak.model import InstanceStatus
 from tests.support import links
-from tests.support.chained import count_visits, get_state, run
+from tests.support.bodies import list_ready
+from tests.support.chained import count_visits, get_state, go_on, run
+from tests.support.plans import plan_of, registry
+from tests.support.runs import Run
 
 COMPLETED, FAILED = InstanceStatus.COMPLETED, InstanceStatus.FAILED
 
@@ -105,6 +108,17 @@ def test_names_that_are_as_long_as_they_may_be() -> None:
     assert len([key for key in get_state(begun) if key.endswith("_results") or key[-9:-8] == "_"]) == 3
 
 
+def test_as_many_items_run_at_a_time_as_are_allowed() -> None:
+    built = chain("x").for_each("n", links.score, name="each", concurrency=2)
+    for made in built.step_types:
+        if registry().get(made.key) is None:
+            registry().add(made)
+    begun = Run(plan_of(built.document()), given={"n": [1, 2, 3, 4, 5]})
+    assert [step.node_id for step in list_ready(begun)] == ["each_item"] * 2
+    go_on(begun)
+    assert get_state(begun)["each_results"]["succeeded"] == 5
+
+
 def test_no_items() -> None:
     """T-FE-7: a key that isn't there is an empty list"""
     assert get_state(run(chain("x").for_each("n", links.score)))["s0_results"]["results"] == []
@@ -136,10 +150,14 @@ def test_a_second_round_has_its_own_items() -> None:
 
 
 def test_more_items_than_allowed() -> None:
-    """T-GUARD-3"""
-    begun = run(chain("x").max_for_each_items(2).for_each("n", links.score), {"n": [1, 2, 3]})
+    """T-GUARD-3: they fail the for_each, once, and what the step before planned is kept"""
+    built = chain("x").max_for_each_items(2).max_attempts(5).then(links.profile, "plan", nested={"n": [1, 2, 3]})
+    begun = run(built.for_each("n", links.score, name="each"), {"n": [1, 2, 3]})
     assert (begun.instance.status, begun.family.failures[-1].code) == (FAILED, "budget_items")
-    assert begun.list_steps("s0_item") == []
+    assert begun.instance.failed_node_id == "each"
+    assert [step.attempt for step in begun.list_steps("each")] == [1]
+    assert begun.list_steps("each_item") == []
+    assert get_state(begun)["profile"] == {"n": [1, 2, 3]}
 
 
 def test_a_container_is_one_transition() -> None:

@@ -248,6 +248,7 @@ REFUSED: list[Any] = [
     lambda: chain("x").wait_for_workflows("ids", "quorum"),
     lambda: chain("x").wait_for_workflows("ids", quorum=2),
     lambda: chain("x").wait_for_workflows("ids", "quorum", quorum=0),
+    lambda: chain("x").wait_for_workflows([ID, ID], "quorum", quorum=2),
     lambda: chain("x").wait_for_workflow_group(""),
     lambda: chain("x").wait_for_agents(timeout=5),
     lambda: chain("x").max_started_workflows(0),

@@ -113,6 +113,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "quorum missing": (lambda c: c.for_each("a", links.score, mode="quorum"), "that mode needs one"),
     "quorum without mode": (lambda c: c.for_each("a", links.score, quorum=1), "goes with the mode quorum"),
     "quorum 0": (lambda c: c.for_each("a", links.score, mode="quorum", quorum=0), "quorum is a whole number from 1"),
+    "concurrency": (lambda c: c.for_each("a", links.score, concurrency=0), "concurrency is a whole number from 1"),
     "result key": (lambda c: c.for_each("a", links.score, "_r"), "result_key can't begin with _"),
     "reducer": (lambda c: c.for_each("a", links.score, reducer=links.NAMELESS[0]), "A reducer can't be a lambda"),
     "repeat nothing": (lambda c: c.repeat_until("a", "k"), "names 'a': no step of that name was added before"),

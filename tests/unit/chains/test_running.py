@@ -53,6 +53,14 @@ def test_the_later_value_replaces_the_earlier_one() -> None:
     assert get_state(run(built)) == {"profile": {"c": 2}}
 
 
+def test_what_the_engine_keeps_of_a_run_is_no_part_of_its_state() -> None:
+    """Defect 21: not what it counts, nor the rounds of its repeats, nor who wrote what"""
+    built = chain("x").prune_state_after(5).max_cost_units(9).then(links.count, "body").then(links.flaky, times=1)
+    begun = run(built.repeat_until("body", "rounds", 2).then(links.publish))
+    assert begun.instance.walk
+    assert get_state(begun) == {"rounds": 2, "attempt": 2, "published": ["attempt", "rounds"]}
+
+
 def test_two_runs_know_nothing_of_each_other() -> None:
     """T-STATE-6"""
     built = chain("x").then(links.fetch)

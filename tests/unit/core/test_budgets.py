@@ -175,6 +175,8 @@ def test_a_key_of_the_start_that_a_step_overwrote_is_pruned_with_that_step() -> 
 def test_t_prune_4_a_key_counts_as_its_newest_writers() -> None:
     run = pruned(save("a", "cursor"), save("b", "b"), save("c", "c"), save("d", "cursor"), keep=2)
     assert sorted(get_state(run)) == ["c", "cursor"]
+    run = pruned(save("a", "cursor"), save("b", "cursor"), save("c", "c"), keep=2)
+    assert sorted(get_state(run)) == ["c", "cursor"]
 
 
 def test_a_key_that_set_field_rewrote_is_the_authors() -> None:

@@ -159,6 +159,7 @@ def test_a_retry_goes_on_inside_and_listens_again() -> None:
         ({"events": []}, "/config/events"),
         ({"events": [{"event": "a", "outcome": "next"}]}, "/config/events/0/outcome"),
         ({"events": [{"event": "", "outcome": "a"}]}, "/config/events/0/event"),
+        ({"events": [{"event": "e", "match": {"a..b": 1}, "outcome": "a"}]}, "/config/events/0/match/a..b"),
         ({"events": [{"event": "a"}]}, "/config/events/0/outcome"),
         ({"timeout": {"after": "soon"}}, "/config/timeout/after"),
         ({"timeout": {"after": 5, "outcome": "error"}}, "/config/timeout/outcome"),

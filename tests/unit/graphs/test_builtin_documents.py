@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from korak.graphs import hygiene
@@ -99,3 +101,34 @@ def test_what_a_pure_type_reads_as_it_is_written_is_no_value(kind: str, config: 
     built = graph("x").trigger().node("a", kind, config).edge("start", "a").node("done", "end")
     issues = validate(built.document(), REGISTRY).issues
     assert ("invalid_config", f"/nodes/1/config{pointer}") in [(issue.code, issue.pointer) for issue in issues]
+
+
+def waiting(**config: Any) -> GraphBuilder:
+    """One wait for a signal."""
+    built = graph("x").trigger().node("done", "end").node("a", "wait", {"signal": "s", **config})
+    return built.edge("start", "a").edge("a", "done")
+
+
+@pytest.mark.parametrize(
+    ("member", "written", "pointer"),
+    [
+        ("match", {"a..b": 1}, "/match/a..b"),
+        ("match", {"order.id": 1, "": 1}, "/match/"),
+        ("match", {"a b": 1}, "/match/a b"),
+        ("match", {"x~/y": 1}, "/match/x~0~1y"),
+        ("match", {"literal": {"a..b": 1}}, "/match/literal/a..b"),
+        ("correlation", "a..b", "/correlation"),
+        ("correlation", "_hidden", "/correlation"),
+    ],
+)
+def test_what_must_stand_in_a_payload_is_told_by_paths(member: str, written: Any, pointer: str) -> None:
+    """A wait for what no payload can have would fail, or wait for ever, when the instance is there."""
+    built = waiting(**{member: written})
+    issues = validate(built.document(), REGISTRY).issues
+    assert [(issue.code, issue.pointer) for issue in issues] == [("invalid_config", f"/nodes/2/config{pointer}")]
+
+
+@pytest.mark.parametrize("written", [{"a.b": 1}, {'a["b c"][0]': 1}, {"literal": {"ref": 1}}, {"cel": "{'a': 1}"}])
+def test_any_path_may_stand_there(written: Any) -> None:
+    built = waiting(match=written)
+    assert validate(built.document(), REGISTRY).issues == ()

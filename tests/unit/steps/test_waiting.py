@@ -132,6 +132,18 @@ def test_a_correlation_that_the_state_lacks_fails_the_node() -> None:
     assert (result.code, result.params) == ("missing_value", {"path": "state.order"})
 
 
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [(5, "/match"), ([["a", 1]], "/match"), (None, "/match"), ({"a": 1, "b..c": 1}, "/match/b..c")],
+)
+def test_a_match_that_was_computed_is_an_object_with_paths(given: Json, pointer: str) -> None:
+    """Least of all one that isn't there: such a wait would take anything"""
+    config: JsonObject = {"event": "paid", "match": {"ref": "input.match"}}
+    result = enter(WaitStep(), config, roots={"input": {"match": given}})
+    assert isinstance(result, Failed)
+    assert (result.code, result.params["pointer"]) == ("invalid_input", pointer)
+
+
 @pytest.mark.parametrize(("written", "mode"), [({}, "all"), ({"mode": "any"}, "any")])
 def test_several_signals_are_waited_for_as_one_group(written: JsonObject, mode: str) -> None:
     items = park({"signals": ["a", "b"], **written})

@@ -6,10 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
 
 import httpx
-import orjson
-from ulid import ULID
 
-from korak.client import problems
+from korak.client import problems, writing
 from korak.client.finding import find_place
 from korak.client.pausing import rest_async
 from korak.client.streaming import Reader, Sent
@@ -67,7 +65,7 @@ class AsyncLink:
 
     async def post(self, path: str, body: Any = None, *, key: str | None = None, wait: float = 0.0) -> Any:
         """Any POST; `key` is its Idempotency-Key, one of its own if left out."""
-        headers = {"idempotency-key": key or f"korak-{ULID()}"}
+        headers = {"idempotency-key": writing.read_key(key)}
         return await self.call("POST", path, body={} if body is None else body, headers=headers, wait=wait)
 
     async def call(
@@ -81,13 +79,14 @@ class AsyncLink:
         wait: float = 0.0,
     ) -> Any:
         """Any request: the JSON that comes back. A body goes out as JSON; `wait` is the server's, in seconds."""
+        seconds = writing.read_wait(wait)
         request = self._client.build_request(
             method,
             path,
-            content=None if body is None else orjson.dumps(body),
-            params={**(params or {}), **({"wait": f"{wait:g}"} if wait else {})},
+            content=None if body is None else writing.write(body),
+            params={**(params or {}), **({"wait": f"{seconds:g}"} if seconds else {})},
             headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
-            timeout=self._timeout + wait,
+            timeout=self._timeout + seconds,
         )
         return await self._send(request)
 
@@ -109,7 +108,7 @@ class AsyncLink:
 
     async def upload(self, path: str, lines: bytes, *, key: str | None = None) -> Any:
         """A POST of lines of JSON, which may be many; `key` as in `post`."""
-        headers = {"idempotency-key": key or f"korak-{ULID()}", "content-type": LINES}
+        headers = {"idempotency-key": writing.read_key(key), "content-type": LINES}
         request = self._client.build_request("POST", path, content=lines, headers=headers, timeout=LONG)
         return await self._send(request)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from korak.errors import Issue, StepFailed
 from korak.graphs.contracts import Scope
@@ -12,6 +11,7 @@ from korak.graphs.values import Value, compile_value
 from korak.model import Json, JsonObject
 from korak.steps import moments
 from korak.steps.builtin import shapes
+from korak.steps.builtin.matching import check_match, read_match
 from korak.steps.pure import Completed, Entry, Opened, PureResult, PureType
 from korak.steps.results import NEXT, Outcome
 from korak.steps.waits import TIMED_OUT, Signal, WaitSpec
@@ -86,6 +86,8 @@ class ScopeStep(PureType[Exits]):
             for number, exit_ in enumerate(_list_events(config))
             if not (shapes.is_form(exit_.get("event")) or _is_name(exit_.get("event")))
         ]
+        for number, exit_ in enumerate(_list_events(config)):
+            issues += check_match(exit_.get("match") or {}, f"/events/{number}/match")
         return [*issues, *_check_timeout(config)]
 
     def compile(self, config: JsonObject) -> Exits:
@@ -106,7 +108,8 @@ class ScopeStep(PureType[Exits]):
             if not _is_name(name):
                 detail = f"a name of 1 to {MAX_NAME} characters is expected"
                 raise StepFailed("invalid_input", pointer=f"/events/{number}/event", detail=detail)
-            listening = WaitSpec.event(str(name), cast("JsonObject", match.resolve(entry.roots)), outcome=outcome)
+            wanted = read_match(match.resolve(entry.roots), f"/events/{number}/match")
+            listening = WaitSpec.event(str(name), wanted, outcome=outcome)
             spec = WaitSpec((*spec.items, *listening.items))
         if program.after is not None:
             raw = program.after.resolve(entry.roots)

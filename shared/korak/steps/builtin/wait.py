@@ -14,6 +14,7 @@ from korak.graphs.values import Value, compile_value
 from korak.model import Json, JsonObject, SignalKind
 from korak.steps import moments
 from korak.steps.builtin import delay, shapes
+from korak.steps.builtin.matching import check_match, read_match
 from korak.steps.pure import Completed, Entry, Parked, PureResult, PureType
 from korak.steps.results import NEXT, Outcome
 from korak.steps.waits import TIMED_OUT, Mode, Signal, WaitSpec
@@ -105,6 +106,7 @@ class WaitStep(PureType[Waiting]):
             *_check_extras(config),
             *_check_human(config),
             *_check_names(config),
+            *_check_match(config),
             *delay.check_time(config, "until"),
             *_check_timeout(config),
         ]
@@ -168,7 +170,7 @@ def _make_output(result: Value, entry: Entry, signal: Signal) -> JsonObject:
 
 def _listen(program: Waiting, entry: Entry) -> WaitSpec:
     name = program.value.resolve(entry.roots)
-    match = cast("JsonObject | None", program.match.resolve(entry.roots) if program.match else None)
+    match = None if program.match is None else read_match(program.match.resolve(entry.roots), "/match")
     correlation = cast("str | None", program.raw.get("correlation"))
     if program.form == "event":
         since = cast("Literal['now'] | None", program.raw.get("since"))
@@ -235,6 +237,13 @@ def _check_names(config: JsonObject) -> list[Issue]:
     return (
         issues if len(set(literal)) == len(literal) else [*issues, shapes.wrong("/signals", "A name is given twice.")]
     )
+
+
+def _check_match(config: JsonObject) -> list[Issue]:
+    issues = list(check_match(config["match"], "/match")) if "match" in config else []
+    if str(config.get("correlation")).startswith("_"):
+        issues.append(shapes.wrong("/correlation", "Keys that begin with _ never enter the state."))
+    return issues
 
 
 def _is_name(name: Any) -> bool:
