@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import budgets, containers, failing, telling, undoing, waiting
+from korak.core import budgets, containers, ending, failing, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
@@ -30,7 +30,7 @@ def cancel(draft: Draft, reason: str | None, actor: JsonObject | None) -> None:
     if instance.is_ended and not undoing.may_cancel_failed(draft):
         raise Conflict("instance_not_cancellable", status=instance.status)
     draft.move_instance(InstanceStatus.CANCELLED)
-    failing.close_live(draft)
+    ending.close_live(draft)
     instance.ended_at, instance.closed_reason = draft.now, ClosedReason.CANCELLED
     instance.cancel_reason = reason
     draft.record(EventType.INSTANCE_CANCELLED, None, {"reason": reason, "actor": actor})

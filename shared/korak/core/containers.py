@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from korak.core import failing, retries, starting, waiting, walking
+from korak.core import ending, failing, retries, starting, waiting, walking
 from korak.core.counters import DONE, FAILED, REDUCING, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -161,7 +161,7 @@ def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     is_open = counters.verdict is None and counters.settled < counters.total
     if len(ended) < counters.settled or (is_open and node.reducer is not None):
         if not counters.is_decided:
-            failing.close_inside(draft, step)
+            ending.close_inside(draft, step)
         draft.make_ready(_write(draft, step, counters.change(verdict=DONE)))
         return
     outcome, output, patch = merge(node, counters, ended)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from korak.core import hooks, lapsing, retries, telling, undoing
+from korak.core import ending, retries, telling, undoing
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
-from korak.core.scopes import list_path
 from korak.graphs.plans import PlannedNode
 from korak.model import (
     ClosedReason,
@@ -18,7 +16,6 @@ from korak.model import (
     InstanceStatus,
     JsonObject,
     ScopeStatus,
-    StepRole,
     StepStatus,
 )
 
@@ -79,7 +76,7 @@ def find_exit(node: PlannedNode, code: str) -> str | None:
 
 
 def _close(draft: Draft, step: StepRun, error: Raised) -> StepRun:
-    close_inside(draft, step)
+    ending.close_inside(draft, step)
     draft.cancel_waits(step)
     step = draft.move(step, StepStatus.FAILED)
     step.error_code, step.error_message = error.code, error.message
@@ -122,7 +119,7 @@ def fail_instance(
     """The run has failed: everything that still lives in it is cancelled, and what to look at is kept (RT-7)."""
     instance = draft.instance
     draft.move_instance(InstanceStatus.FAILED)
-    close_live(draft)
+    ending.close_live(draft)
     instance.ended_at, instance.closed_reason = draft.now, ClosedReason.FAILED
     if category is FailureCategory.DEADLINE:
         instance.closed_reason = ClosedReason.DEADLINE
@@ -160,43 +157,6 @@ def refuse(draft: Draft, code: str, params: JsonObject) -> None:
     """The start isn't accepted: the run is kept as failed, and nothing of it ever lives (LM-3)."""
     fail_instance(draft, code, params)
     draft.instance.closed_reason = ClosedReason.REFUSED
-
-
-def close_live(draft: Draft) -> None:
-    """Cancel every live attempt and open wait; steps that had begun get their cancel hook (CN-3)."""
-    cancel_steps(draft, list(draft.steps.values()))
-    lapsing.close(draft)
-
-
-def close_inside(draft: Draft, step: StepRun) -> None:
-    """A container ends: what still lives in its bodies is cancelled, however deep, and results of it come too late."""
-    if step.counters is None:
-        return
-    scopes = draft.scopes.rows
-    around = {scope.id for scope in scopes.values() if scope.step_run_id == step.id}
-    inside = [
-        live
-        for live in draft.steps.values()
-        if live.scope_id is not None and any(scope.id in around for scope in list_path(scopes, live.scope_id))
-    ]
-    cancel_steps(draft, inside)
-    draft.scopes.close(step)
-
-
-def cancel_steps(draft: Draft, steps: Sequence[StepRun]) -> None:
-    """Cancel live attempts and their open waits; those that had begun get their cancel hook (CN-3)."""
-    for step in steps:
-        if step.role is not StepRole.STEP:
-            continue
-        if step.counters is not None:
-            draft.scopes.close(step)
-        was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1 or step.resume_signal is not None
-        telling.cancel_awaited(draft, step)
-        draft.cancel_waits(step)
-        cancelled = draft.move(step, StepStatus.CANCELLED)
-        draft.record(EventType.STEP_CANCELLED, cancelled)
-        if was_begun:
-            hooks.add_cancel_hook(draft, cancelled, call=1)
 
 
 def limit_breach(code: str, params: JsonObject) -> Raised:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import failing, lapsing, walking
+from korak.core import ending, lapsing, walking
 from korak.core.draft import Draft
 from korak.core.states import Position, Standing, replay
 from korak.errors import Conflict
@@ -106,6 +106,6 @@ def go_on(draft: Draft, target: Standing) -> None:
 def _clear(draft: Draft) -> None:
     """Cancel what lives, as a cancel of the run does. Signals that nobody has taken stay for whoever waits next."""
     live = [step for step in draft.steps.values() if step.role is StepRole.STEP]
-    failing.cancel_steps(draft, live)
+    ending.cancel_steps(draft, live)
     for step in live:
         lapsing.discard(draft, step)

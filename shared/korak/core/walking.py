@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import budgets, failing, jumping, lapsing, limiting, starting, undoing, waiting
+from korak.core import budgets, ending, failing, jumping, lapsing, limiting, starting, undoing, waiting
 from korak.core.counters import AT_A_TIME, Counters
 from korak.core.draft import Draft
 from korak.core.facts import Raised
@@ -13,7 +13,7 @@ from korak.errors import KorakError
 from korak.graphs.hygiene import size
 from korak.graphs.paths import MISSING, Malformed
 from korak.graphs.plans import PlannedNode
-from korak.model import ClosedReason, EventType, InstanceStatus, Json, JsonObject, ScopeStatus, StepStatus
+from korak.model import EventType, InstanceStatus, JsonObject, StepStatus
 from korak.steps.builtin import PURE
 from korak.steps.pure import Completed, Entry, Failed, LoopState, Opened, Parked, PureResult
 from korak.steps.waits import Signal, WaitSpec
@@ -47,7 +47,7 @@ def walk(draft: Draft, node_id: str | None, scope_id: int | None = None) -> None
 def begin(draft: Draft, node: PlannedNode, step: StepRun) -> str | None:
     """Make a new attempt running if the claimant may run it here, else queue it; where its error exit leads, if any."""
     if node.is_pure or failing.has_exit(node):
-        keep_last_output(draft, step.scope_id)
+        ending.keep_last_output(draft, step.scope_id)
     if draft.plan.has_flow and (nameless := limiting.resolve(draft, node, step)) is not None:
         return failing.fail_step(draft, node, step, nameless)
     claimant = draft.claimant
@@ -62,21 +62,6 @@ def _is_decided_here(draft: Draft, node: PlannedNode) -> bool:
     """A paused run begins nothing more. It does end where its last step was in flight (spec 6)."""
     is_held = draft.instance.paused_at is not None and node.type != "end"
     return node.is_pure and draft.walked <= draft.policy.walk and not is_held
-
-
-def keep_last_output(draft: Draft, scope_id: int | None) -> None:
-    """Keep the last output where the walk stops before it can be used: it is the result by default."""
-    if scope_id not in draft.last_outputs:
-        return
-    if scope_id is None:
-        draft.instance.result = draft.last_outputs[scope_id]
-    else:
-        draft.scopes.edit(scope_id).output = draft.last_outputs[scope_id]
-
-
-def _get_last_output(draft: Draft, scope_id: int | None) -> Json:
-    kept = draft.instance.result if scope_id is None else draft.scopes.rows[scope_id].output
-    return draft.last_outputs.get(scope_id, kept)
 
 
 def enter(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun | None:
@@ -139,7 +124,7 @@ def settle_pure(draft: Draft, node: PlannedNode, step: StepRun, result: PureResu
     """Record what a pure node came to; the node that follows, if any."""
     match result:
         case Parked(spec, output):
-            keep_last_output(draft, step.scope_id)
+            ending.keep_last_output(draft, step.scope_id)
             return park(draft, node, step, spec, output)
         case Failed(code, params, message, is_retryable):
             return failing.fail_step(draft, node, step, Raised(code, message, dict(params), is_retryable=is_retryable))
@@ -180,7 +165,7 @@ def _open(draft: Draft, node: PlannedNode, step: StepRun, opened: Opened) -> str
     if node.type == "for_each" and opened.total > limit:
         told: JsonObject = {"limit": limit, "actual": opened.total}
         return failing.fail_step(draft, node, step, failing.limit_breach("budget_items", told))
-    keep_last_output(draft, step.scope_id)
+    ending.keep_last_output(draft, step.scope_id)
     if opened.spec is not None:
         target = park(draft, node, step, opened.spec, {})
         if target is not None or step.id not in draft.steps:
@@ -214,26 +199,10 @@ def _end(draft: Draft, node: PlannedNode, step: StepRun, result: Completed) -> s
     scope_id = None if result.terminates else step.scope_id
     last = result.result
     if last is MISSING:
-        last = make_result(_find_last_output(draft, step.scope_id, scope_id), scope_id)
+        last = make_result(ending.find_last_output(draft, step.scope_id, scope_id), scope_id)
     _close_step(draft, step, result.outcome, result.output)
-    _come_to_end(draft, scope_id, result.outcome, last)
+    ending.come_to_end(draft, scope_id, result.outcome, last)
     return None
-
-
-def _find_last_output(draft: Draft, scope_id: int | None, until: int | None) -> Json:
-    """The last output of a scope, or of the nearest around it that has one, as far as the one that ends."""
-    last = _get_last_output(draft, scope_id)
-    while last is None and scope_id is not None and scope_id != until:
-        scope_id = draft.scopes.rows[scope_id].parent_scope_id
-        last = _get_last_output(draft, scope_id)
-    return last
-
-
-def _come_to_end(draft: Draft, scope_id: int | None, outcome: str, result: Json) -> None:
-    if scope_id is None:
-        complete_instance(draft, result)
-    else:
-        draft.end_scope(scope_id, ScopeStatus.COMPLETED, outcome=outcome, output=result)
 
 
 def _get_loop(draft: Draft, node: PlannedNode, scope_id: int | None) -> LoopState | None:
@@ -284,13 +253,13 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
     jump = jumping.get_jump(node, output)
     target = node.targets.get(outcome) if jump is None else str(jump)
     if target is None or target == jumping.END:
-        _come_to_end(draft, scope_id, outcome, make_result(_get_last_output(draft, scope_id), scope_id))
+        ending.come_to_end(draft, scope_id, outcome, make_result(ending.get_last_output(draft, scope_id), scope_id))
         return None
     return target
 
 
 def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, kept: JsonObject | None = None) -> None:
-    failing.close_inside(draft, step)
+    ending.close_inside(draft, step)
     draft.cancel_waits(step)
     lapsing.discard(draft, step)
     step = draft.move(step, StepStatus.COMPLETED)
@@ -299,12 +268,3 @@ def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, k
         step.started_at = draft.now
     told: JsonObject = {"outcome": outcome, "visit": step.visit, "attempt": step.attempt}
     draft.record(EventType.STEP_COMPLETED, step, told | kept if kept else told)
-
-
-def complete_instance(draft: Draft, result: Json) -> None:
-    """The run has come to its end."""
-    instance = draft.instance
-    failing.cancel_steps(draft, list(draft.steps.values()))
-    draft.move_instance(InstanceStatus.COMPLETED)
-    instance.result, instance.ended_at, instance.closed_reason = result, draft.now, ClosedReason.COMPLETED
-    draft.record(EventType.INSTANCE_COMPLETED)
