@@ -115,7 +115,9 @@ class Engine:
             self.jobs.remove(job)
 
     def _take(self) -> None:
-        """Take messages, as many as there are slots."""
+        """Take messages, as many as there are slots, unless too much waits for others already."""
+        if len(self.jobs) > 2 * SLOTS:
+            return
         free = SLOTS - len(self.held) - len(self.nudges) - sum(isinstance(entry, Nudge) for entry in self.line)
         if free > 0:
             self.nudges.extend(Nudge(step_id) for step_id in self.world.network.take(free, self.now))

@@ -68,6 +68,9 @@ def _claim_queued(draft: Draft, node: PlannedNode, step: StepRun, claimant: Clai
 
 
 def _claim_waiting(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant) -> None:
+    if any(wait.id < 0 for wait in draft.list_waits(step)):
+        draft.dropped = "not_ready"  # it parked in this very decision: it looks at what came before right after it
+        return
     probe = step.probe
     step = draft.clear_ready(step)
     if step.counters is not None:

@@ -15,10 +15,11 @@ from korak.core.facts import CancelAsked, Claimed, Fact, Finished, Raised, Resum
 from korak.core.rows import StepRun
 from korak.core.snapshot import Policy
 from korak.errors import Conflict
-from korak.model import InstanceStatus, StepStatus
+from korak.model import InstanceStatus, Probe, StepStatus
 from korak.steps.results import Complete
 from korak.store.transacting import Ask, Deferred, decide_each
 from tests.support.bodies import body, document, find, for_each, list_ready, list_scopes, node, parallel
+from tests.support.plans import line
 from tests.support.runs import Run
 
 ITEM = body(node("x", value={"ref": "item"}))
@@ -90,6 +91,23 @@ def test_each_fact_is_told_what_came_of_it() -> None:
     assert [answer.is_empty for answer in answers] == [False, True, True]
     run.write(answers[0])
     assert [step.status for step in list_held(run, StepStatus.RUNNING)] == [StepStatus.RUNNING] * 2
+
+
+def test_a_step_that_is_nudged_twice_and_parks_still_looks_at_what_came_before() -> None:
+    """Its waits have no row yet: the second claim, answered in the same go, would look for them in vain."""
+    run = Run(
+        line(("s", "set_field", {"field": "state.x", "value": 1}), ("w", "wait", {"signal": "go"})),
+        policy=Policy(walk=1),
+    )
+    run.signal("go", {"n": 1})
+    assert run.step.status is StepStatus.QUEUED
+    facts = [Claimed(run.step.id, run.claimant()), Claimed(run.step.id, run.claimant())]
+    answers = decide_all(run.memory.load(run.instance.id), facts, run.now)
+    assert [answer.dropped for answer in answers] == [None, "not_ready"]
+    run.write(answers[0])
+    assert (run.step.probe, run.step.ready_at is not None) == (Probe.LOOK, True)
+    run.claim()
+    assert run.instance.status is InstanceStatus.COMPLETED
 
 
 def test_one_fact_that_can_t_be_answered_takes_no_other_with_it() -> None:
