@@ -26,7 +26,6 @@ MESSAGES: dict[str, str] = {
     "instance_not_retryable": "This instance can't be retried: {why}.",
     "instance_not_pausable": "An instance that is {status} can't be paused.",
     "instance_not_paused": "This instance is not paused.",
-    "instance_paused": "This instance is paused already.",
     "instance_ended": "This instance has ended: it is {status}.",
     "wait_over": "Nothing waits for the signal {name} there any more: what it was for has gone on.",
     "unknown_signal": "The workflow waits nowhere for a signal {name}.",

@@ -115,7 +115,7 @@ def _show_actions(view: View, ceilings: Mapping[str, int | None]) -> Shown:
     ended, paused = instance.is_ended, instance.paused_at is not None
     return {
         "cancel": True if may_cancel(view) else "instance_not_cancellable",
-        "pause": "instance_not_pausable" if ended else "instance_paused" if paused else True,
+        "pause": "instance_not_pausable" if ended or paused else True,
         "resume": True if paused and not ended else "instance_not_paused",
         "retry": True if may_retry(view, ceilings) else "instance_not_retryable",
         "signal": "instance_ended" if ended else True,

@@ -272,7 +272,7 @@ async def test_what_may_be_done_is_told(api: Api, database_url: str) -> None:
     }
 
     paused = (await api.post(f"/v1/instances/{instance['id']}/pause")).json()
-    assert (paused["actions"]["pause"], paused["actions"]["resume"]) == ("instance_paused", True)
+    assert (paused["actions"]["pause"], paused["actions"]["resume"]) == ("instance_not_pausable", True)
     await api.post(f"/v1/instances/{instance['id']}/resume")
     async with open_flows(database_url) as flows:
         step = await claim(flows, api, instance["id"])
