@@ -18,8 +18,8 @@ def limited(**limits: int) -> Policy:
 
 
 def finish_line(policy: Policy, settings: JsonObject | None = None) -> Run:
-    """Two steps and the end: three visits, two transitions."""
-    built = line(("a", "test.ok", {}), ("b", "test.ok", {}))
+    """Two steps and the end: three visits, two transitions; where the first one fails it is one step less."""
+    built = line(("a", "test.ok", {}), ("b", "test.ok", {})).edge("a", "done", "error")
     run = Run(built.settings(limits=settings) if settings else built, policy=policy)
     while run.instance.ended_at is None:
         run.work()
