@@ -62,6 +62,13 @@ LAST: Final[Mapping[str, int]] = {
     "T-DEB": 2,
     "T-RES": 3,
     "T-HB": 4,
+    "T-JOB": 7,
+    "T-BAT": 4,
+    "T-SCH": 5,
+    "T-WRK": 4,
+    "T-CACHE": 2,
+    "T-PERM": 2,
+    "T-MET": 2,
 }
 """How far the rules of each family go: they are numbered from 1."""
 
