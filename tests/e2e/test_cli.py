@@ -220,7 +220,7 @@ def test_what_is_held_doesn_t_begin_until_it_is_released(korak: Terminal) -> Non
     )
     try:
         instance = start(korak)
-        assert eventually_blocking(lambda: "for hold step_type desk.sign" in korak("show", instance).out, 30)
+        assert eventually_blocking(lambda: "until step type desk.sign is released" in korak("show", instance).out, 30)
     finally:
         assert korak("release", "step", "desk.sign").out == "step desk.sign is released\n"
     await_waiting(korak, instance, "go")
