@@ -154,7 +154,7 @@ def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     """Enough bodies have succeeded: merge them in the order of their declaration, and go on behind the container.
 
     What still lives inside is cancelled. Where ended bodies aren't in view the container is claimed for its merge; so
-    it is where a reducer comes after what was cancelled.
+    it is where a reducer comes after what was cancelled. Until then no exit is taken any more.
     """
     node = draft.plan.nodes[step.node_id]
     ended = [scope for scope in draft.scopes.list_of(step) if scope.finish_order is not None]
@@ -162,6 +162,7 @@ def _conclude(draft: Draft, step: StepRun, counters: Counters) -> None:
     if len(ended) < counters.settled or (is_open and node.reducer is not None):
         if not counters.is_decided:
             ending.close_inside(draft, step)
+        draft.cancel_waits(step)
         draft.make_ready(_write(draft, step, counters.change(verdict=DONE)))
         return
     outcome, output, patch = merge(node, counters, ended)
@@ -242,17 +243,18 @@ def reopen(draft: Draft, node: PlannedNode, failed: StepRun) -> None:
         step = walking.revisit(draft, node, failed.scope_id, after=failed)
     else:
         step = draft.add_step(node, visit=failed.visit, like=failed)
-    step = _wait_again(draft, node, step)
-    step.input, step.started_at = failed.input, draft.now
     counters = Counters.from_json(failed.counters)
-    step.counters = counters.reopen().to_json()
+    reopened = counters.reopen()
+    step = _wait_again(draft, node, step, is_over=reopened.judge() == DONE)
+    step.input, step.started_at = failed.input, draft.now
+    step.counters = reopened.to_json()
     draft.scopes.adopt(failed, step, is_decided=counters.is_decided)
     draft.containers.append(step.id)
 
 
-def _wait_again(draft: Draft, node: PlannedNode, step: StepRun) -> StepRun:
-    """Let the container wait, for its exits too; their times begin anew."""
-    kind = PURE.get(node.type)
+def _wait_again(draft: Draft, node: PlannedNode, step: StepRun, *, is_over: bool) -> StepRun:
+    """Let the container wait, for its exits too, unless its bodies have come to their end; their times begin anew."""
+    kind = None if is_over else PURE.get(node.type)
     opened = kind.enter(walking.make_entry(draft, node, step)) if kind is not None and kind.parks else None
     if isinstance(opened, Opened) and opened.spec is not None:
         waiting.park(draft, step, opened.spec, {})

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from korak.core.counters import Pages
 from korak.core.facts import CancelAsked, PauseAsked, Raised, ResumeAsked, RetryAsked
+from korak.core.snapshot import Policy
 from korak.graphs.validation import validate
 from korak.model import InstanceStatus, JsonObject, ScopeStatus, StepStatus
 from tests.support.bodies import (
@@ -151,6 +153,32 @@ def test_a_retry_goes_on_inside_and_listens_again() -> None:
     assert get_status(run) is InstanceStatus.COMPLETED
     assert (len(run.list_steps("x")), len(run.list_steps("y"))) == (1, 2)
     assert get_state(run)["paid"]["value"] == 1
+
+
+def test_a_body_that_has_ended_and_is_still_to_be_merged_is_left_by_no_exit() -> None:
+    run = Run(around(TWO), given={"order": 7}, policy=Policy(pages=Pages(2, small=0)))
+    for name in ("around", "x", "y"):
+        work(run, find(run, name))
+    assert [step.node_id for step in run.live] == ["around"]
+    assert not run.waits
+    run.signal("withdrawn", {"order": 7})
+    assert run.pass_time(601) == 0
+    drain(run)
+    assert get_state(run) == {"paid": {"value": 1, "visit": 1}, "out": {"value": 2, "visit": 1}}
+    assert not run.list_steps("refund")
+
+
+def test_a_retry_of_a_merge_that_failed_listens_no_more() -> None:
+    run = Run(around(TWO), given={"order": 7}, policy=Policy(limits={**Policy().limits, "max_state_bytes": 50}))
+    drain(run)
+    assert run.instance.failure_code == "budget_state_bytes"
+    run.memory.policy = Policy()
+    run.tell(RetryAsked())
+    assert not run.waits
+    run.signal("withdrawn", {"order": 7})
+    drain(run)
+    assert get_state(run) == {"paid": {"value": 1, "visit": 1}, "out": {"value": 2, "visit": 1}}
+    assert not run.list_steps("refund")
 
 
 @pytest.mark.parametrize(
