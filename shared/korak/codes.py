@@ -125,7 +125,7 @@ MESSAGES: dict[str, str] = {
     "quorum_unreachable": "{needed} of {total} bodies must succeed, and {failed} have failed.",
     "loop_exhausted": "The loop went round {limit} times.",
     "unknown_outcome": "{type} returned the outcome {outcome}, which it doesn't declare.",
-    "unknown_jump": "{target} is no target of this node's jumps.",
+    "unknown_jump": "{target!r} is no target of this node's jumps.",
     "invalid_graph": "The stored graph can't be read: {detail}.",
     "webhook_rejected": "The receiver answered {status}.",
     "webhook_unavailable": "The receiver can't be reached or can't answer now: {detail}.",
