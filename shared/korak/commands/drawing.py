@@ -125,7 +125,7 @@ def _draw_step(instance: Mapping[str, Any], step: Mapping[str, Any], name: str, 
 
 
 def _list_keys(step: Mapping[str, Any]) -> list[str]:
-    """By what a child tells which step has started it: its visit, or its node where the child is from an older build."""
+    """By what a child tells which step has started it: its visit, or its node where an older build has started it."""
     return [str(key) for key in (step.get("execution"), step["node"]) if key is not None]
 
 

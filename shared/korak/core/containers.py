@@ -221,7 +221,7 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
 
 
 def _find_culprit(draft: Draft, scope: Scope, params: JsonObject) -> JsonObject:
-    """The step that a body failed at, and the way to it: `{node, branch}` of the innermost, with a branch like `a/3`."""
+    """The step that a body failed at and the way to it: `{node, branch}` of the innermost, its branch like `a/3`."""
     here = str(scope.item_index) if scope.name is None else scope.name
     failed = str((scope.error or {}).get("node"))
     node = draft.plan.nodes[failed]
