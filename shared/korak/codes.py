@@ -37,6 +37,7 @@ MESSAGES: dict[str, str] = {
     "unauthenticated": "Send a bearer token that this server knows.",
     "forbidden": "This credential may not {verb}: it needs the role {role}.",
     "owner_not_allowed": "This credential may not act for the owner {owner}.",
+    "starter_not_allowed": "This credential may not bring in what acts for {user}: that user's may, and an admin's.",
     "invalid_owner": "An owner is type:id, such as team:42, or * for the application: {given} isn't.",
     "invalid_role": "There is no role {given}: the roles are {roles}.",
     "method_not_allowed": "{method} is not answered here.",

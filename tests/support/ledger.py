@@ -77,6 +77,11 @@ async def count_open(connection: Any) -> int:
     return int(await connection.fetchval("select count(*) from workflow_instances where ended_at is null"))
 
 
+async def count_ended(connection: Any) -> int:
+    """How many attempts have ended."""
+    return int(await connection.fetchval("select count(*) from workflow_step_runs where finished_at is not null"))
+
+
 async def count_by_status(connection: Any) -> dict[str, int]:
     """How many instances there are of each status."""
     rows = await connection.fetch("select status, count(*) as count from workflow_instances group by status")

@@ -13,7 +13,6 @@ from tests.support.graphs import document, edge, node
 from tests.support.stage import Stage
 from tests.support.waiting import eventually
 
-ENDED = "select count(*) from workflow_step_runs where finished_at is not null"
 STARTERS = 8
 KINDS = ("signal", "event", "none")
 EFFECTS = 3
@@ -70,15 +69,15 @@ async def wait_for_steps(stage: Stage, count: int) -> int:
     """How many attempts have ended, once that is so many."""
 
     async def look() -> int:
-        ended = int(await stage.connection.fetchval(ENDED))
+        ended = await ledger.count_ended(stage.connection)
         return ended if ended >= count else 0
 
     return await eventually(look, 60, message=f"{count} attempts don't end")
 
 
-async def assert_done(stage: Stage, count: int, timeout: float = 90) -> None:
+async def assert_done(stage: Stage, count: int, patience: float = 60) -> None:
     """All of them end as they should, each effect was taken once, and every rule of the ledger holds."""
-    await stage.end_all(timeout)
+    await stage.end_all(patience)
     assert await ledger.count_by_status(stage.connection) == {"completed": count}
     assert await stage.connection.fetchval("select count(*) from public.effects") == count * EFFECTS
     await stage.assert_rules()

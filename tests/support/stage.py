@@ -51,13 +51,15 @@ class Stage:
         self.connection.terminate()
         self.connection = await eventually(connect, 60, message="the database doesn't come back")
 
-    async def end_all(self, timeout: float) -> None:
-        """Wait until every instance has ended."""
+    async def end_all(self, patience: float) -> None:
+        """Wait until every instance has ended; another attempt of theirs ends within so many seconds, or none will."""
 
         async def look() -> bool:
-            return await ledger.count_open(self.connection) == 0
+            return await ledger.count_open(self.connection) == 0 or await ledger.count_ended(self.connection) > ended
 
-        await eventually(look, timeout, message="instances are left open")
+        while await ledger.count_open(self.connection):
+            ended = await ledger.count_ended(self.connection)
+            await eventually(look, patience, message="instances are left open, and nothing of them goes on")
 
     async def assert_rules(self) -> None:
         """Every rule of the ledger holds."""

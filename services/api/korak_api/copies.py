@@ -10,7 +10,7 @@ from ulid import ULID
 from korak.core.facts import ForkAsked
 from korak.core.opening import Owner
 from korak.errors import Conflict, TooLarge, Unavailable
-from korak.model import JsonObject
+from korak.model import JsonObject, OwnerRole
 from korak.owners.roles import Verb
 from korak.store import copies
 from korak_api.importer import Document
@@ -61,7 +61,8 @@ async def bring(call: Call) -> Answer:
     """POST /v1/instances/import."""
     assert call.lines is not None, "the operation takes lines"
     owner = Owner(call.owner_scope, call.reach.owner.type, call.reach.owner.id)
-    document = Document(call.lines, owner, call.actor, call.now)
+    users = None if OwnerRole.ADMIN in call.credential.roles else frozenset({call.credential.user})
+    document = Document(call.lines, owner, call.actor, call.now, users)
     ulid, is_new = await call.resources.importer.bring(document)
     async with call.resources.database.acquire() as connection:
         view = await find(replace(call, path={"ulid": ulid}), connection)

@@ -16,6 +16,7 @@ from korak.core.exporting import Kind
 from korak.core.importing import Import
 from korak.core.opening import Owner
 from korak.core.snapshot import Policy
+from korak.errors import Forbidden
 from korak.model import Json, JsonObject
 from korak.starting import get_digest
 from korak.store import arrivals
@@ -36,12 +37,19 @@ NAMES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is to be brought in, for whom, by whom."""
+    """What is to be brought in, for whom, by whom. `users` are those for whom it may act; None: for anybody."""
 
     lines: Spool
     owner: Owner
     actor: JsonObject | None
     now: datetime
+    users: frozenset[str | None] | None = None
+
+    def check(self, head: Head) -> None:
+        """Raise Forbidden where the run would act for somebody whom its bringer may not act for."""
+        starter = head.instance.get("starter_id")
+        if self.users is not None and starter is not None and starter not in self.users:
+            raise Forbidden("starter_not_allowed", user=str(starter)[:191])
 
 
 class Importer:
@@ -51,10 +59,11 @@ class Importer:
         self._database, self._plans, self._policy = database, plans, policy
 
     async def bring(self, document: Document) -> tuple[str, bool]:
-        """The ULID of the instance, and whether it was made now. Raises Invalid("invalid_export"), Conflict."""
+        """The ULID of the instance, and whether it was made now. Raises Invalid, Forbidden, Conflict."""
         lines = document.lines.list_lines()
         first, _ = next(lines, (None, 0))
         head = arriving.read_head(first)
+        document.check(head)
         owner = document.owner.scope
         version = await arrivals.find_version(self._database, self._plans, owner, head.key, head.checksum)
         async with land(self._database) as landing:

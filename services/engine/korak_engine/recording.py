@@ -54,9 +54,7 @@ class Recorder:
         quick = await self._decide_first(batch, now)
         written = [changes for _, changes in quick if not changes.is_echo]
         moved = await self._apply(written) if written else set()
-        done = [
-            (result, changes) for result, changes in quick if changes.instance.id in moved and changes.dropped is None
-        ]
+        done = [(entry, adopt(changes, entry.fact)) for entry, changes in quick if changes.instance.id in moved]
         await self._tell(done)
         settled = {id(result) for result, _ in done}
         return await self._record_locked([result for result in batch if id(result) not in settled], now)

@@ -15,6 +15,7 @@ from korak.core.exporting import FORMAT, Kind
 from korak.core.naming import Ids, find_name, find_number, read_name, read_text
 from korak.core.opening import Owner, Version
 from korak.core.portable import Place, move_time, read_row, read_time, refuse
+from korak.core.rooms import shorten
 from korak.core.rows import (
     Artifact,
     Chunk,
@@ -88,6 +89,8 @@ def read_head(line: Json) -> Head:
         raise refuse((*place, "instance"), "it is no object")
     if not isinstance(definition, dict):
         raise refuse((*place, "definition"), "it is no object")
+    if instance.get("parent") == instance.get("id"):
+        raise refuse((*place, "instance", "parent"), "it is the run itself")
     return Head(
         read_time(head.get("exported_at"), (*place, "exported_at")),
         read_name(instance, "id", (*place, "instance")),
@@ -116,7 +119,7 @@ class Reader:
         """The run."""
         arrival, place = self._arrival, (0, exporting.HEAD, "instance")
         columns = read_row(Instance, self._head.instance, exporting.INSTANCE, place)
-        columns["updated_at"] = arrival.now
+        columns["updated_at"], columns["queue"] = arrival.now, arrival.version.plan.settings.queue
         if columns["deadline_at"] is not None:
             columns["deadline_at"] = move_time(columns["deadline_at"], self._shift, (*place, "deadline_at"))
         if not arrival.keeps:
@@ -161,6 +164,7 @@ class Reader:
             key += f":{StepRole.COMPENSATE}"
         if columns["resume_signal"] is not None:
             columns["resume_signal"] = self._read_signal(columns["resume_signal"], (*place, "resume_signal"))
+        columns["flow"] = columns["flow"] and [shorten(key) for key in columns["flow"]]
         step = StepRun(
             id=self._steps.define(name, (*place, "id")),
             instance_id=self._arrival.instance_id,

@@ -54,6 +54,7 @@ class Import:
         row, at = self._reader.read(kind, raw, number)
         self._vetting.look(kind, row, at)
         if kind is STEPS:
+            _settle(self._instance, row, self._arrival)
             _revive(self._instance, row, self._vetting.waits.get(row.id, []), self._arrival)
         return kind, row
 
@@ -91,6 +92,14 @@ def _part(instance: Instance) -> None:
     if isinstance(flow, dict):
         walk["flow"] = {**flow, "is_in": False}
     instance.walk = walk if instance.walk is not None else None
+
+
+def _settle(instance: Instance, step: StepRun, arrival: Arrival) -> None:
+    """What an attempt runs, and for whom it waits, is what the version says here: holds go by that."""
+    node = arrival.version.plan.find(step.node_id, step.role)
+    assert node is not None, "it was vetted"
+    step.node_type, step.type_version = node.type, node.type_version
+    step.queue = node.queue or instance.queue or "default"
 
 
 def _revive(instance: Instance, step: StepRun, waits: list[Wait], arrival: Arrival) -> None:

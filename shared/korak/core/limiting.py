@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from korak.core.draft import Draft
 from korak.core.facts import Raised
-from korak.core.rooms import Demand, FlowKey, list_demands
+from korak.core.rooms import Demand, FlowKey, list_demands, shorten
 from korak.core.roots import get_roots
 from korak.core.rows import StepRun
 from korak.errors import KorakError
@@ -28,7 +28,9 @@ class RunFlow:
         """As it was kept; None before anything of the run was limited."""
         kept = draft.get_walk("flow")
         keys = kept.get("keys")
-        return cls(tuple(map(str, keys)), kept.get("is_in") is True) if isinstance(keys, list) else None
+        return (
+            cls(tuple(shorten(str(key)) for key in keys), kept.get("is_in") is True) if isinstance(keys, list) else None
+        )
 
     def keep(self, draft: Draft) -> None:
         """Write it down."""
@@ -79,7 +81,7 @@ def _resolve_keys(draft: Draft, rules: tuple[FlowRule, ...], step: StepRun, wher
 
 
 def _name(value: Json) -> str:
-    return value if isinstance(value, str) else dumps(value).decode()
+    return shorten(value if isinstance(value, str) else dumps(value).decode())
 
 
 def admit(draft: Draft, node: PlannedNode, step: StepRun) -> bool | Raised:

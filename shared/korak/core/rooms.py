@@ -150,11 +150,14 @@ def get_rank(demands: Sequence[Demand]) -> tuple[int, bool, int]:
     return -step.priority, step.id < 0, abs(step.id)
 
 
+def shorten(key: str) -> str:
+    """A key as it is stored: an index holds no long one."""
+    return key if len(key) <= LONGEST_KEY else hashlib.sha256(key.encode()).hexdigest()
+
+
 def list_demands(rule: FlowRule, name: str, step: StepRun, *, is_of_run: bool, is_inline: bool) -> list[Demand]:
     """What one entry of `flow` asks of a step under a key."""
-    owner, demands = step.owner_scope, []
-    if len(name) > LONGEST_KEY:
-        name = hashlib.sha256(name.encode()).hexdigest()
+    owner, demands, name = step.owner_scope, [], shorten(name)
     if rule.concurrency is not None:
         key = FlowKey(owner, FlowKind.CONCURRENCY, name)
         demands.append(Demand(key, step, rule.concurrency, rule.weight, is_of_run=is_of_run, is_inline=is_inline))

@@ -10,11 +10,11 @@ from korak.core import exporting, nesting
 from korak.core.arriving import OPEN, Arrival
 from korak.core.counters import DONE, REDUCING, Counters
 from korak.core.exporting import Kind
-from korak.core.portable import Place, refuse
+from korak.core.portable import LARGEST, Place, refuse
 from korak.core.rows import Compensation, Event, Instance, Scope, StepRun, Wait
 from korak.graphs.document import REDUCED
 from korak.graphs.hygiene import size
-from korak.model import CompensationStatus, InstanceStatus, Priority, ScopeStatus, StepRole, WaitKind
+from korak.model import ActorMode, CompensationStatus, InstanceStatus, Priority, ScopeStatus, StepRole, WaitKind
 
 ABSENT: Final[Mapping[WaitKind, str]] = {
     WaitKind.CHILD: "it waits for a run that it has started, which isn't in the document",
@@ -49,11 +49,22 @@ def check_instance(instance: Instance, arrival: Arrival) -> None:
         raise refuse((*place, "closed_reason"), "it doesn't fit the status")
     if instance.status is InstanceStatus.FAILED and instance.failure_code is None:
         raise refuse((*place, "failure_code"), "it is missing")
+    _check_actor(instance, arrival, place)
     if instance.priority not in set(Priority):
         raise refuse((*place, "priority"), f"it is none of {', '.join(str(each.value) for each in Priority)}")
     limit = arrival.policy.get_limit("max_state_bytes", arrival.version.plan.settings.limits)
     if size(instance.state) > limit:
         raise refuse((*place, "state"), f"it is over {limit} bytes")
+
+
+def _check_actor(instance: Instance, arrival: Arrival, place: Place) -> None:
+    """As whom a run acts is the version's to say, and for whom is not to be left open (AU-1, AU-2)."""
+    if instance.actor_mode is not ActorMode(arrival.version.plan.settings.actor):
+        raise refuse((*place, "actor_mode"), "it isn't the version's")
+    if instance.starter_type != (None if instance.starter_id is None else "user"):
+        raise refuse((*place, "starter_type"), "it doesn't fit starter_id")
+    if instance.actor_mode is ActorMode.ON_BEHALF_OF and instance.starter_id is None:
+        raise refuse((*place, "starter_id"), "it is missing: the version acts on behalf of a user")
 
 
 class Vetting:
@@ -163,7 +174,7 @@ class Vetting:
         """The numbers of a container, which must be those of its bodies while it lives."""
         stored = step.counters or {}
         numbers = [stored.get(name) for name in COUNTS]
-        is_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
+        is_whole = all(type(number) is int and 0 <= number <= LARGEST for number in numbers)
         if not is_whole or stored.keys() != COUNTERS:
             raise refuse(place, "they are no counters of a container")
         if stored["mode"] not in MODES or stored["verdict"] not in VERDICTS:

@@ -43,6 +43,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "22003": "a number is too large",
     "23502": "something is missing",
     "23505": "something that may be there once stands in it twice",
+    "54000": "a value is too large",
 }
 """What the database's refusals mean, by SQLSTATE: its own words tell of tables, and may hold values."""
 

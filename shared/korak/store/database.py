@@ -53,10 +53,14 @@ TRANSIENT = (
 DATA_CLASSES = ("22", "23")
 """SQLSTATE classes that are the fault of one row's data."""
 
+TOO_LARGE = "54000"
+"""SQLSTATE of a value that is larger than a document or an index can hold: likewise."""
+
 
 def is_data_fault(error: BaseException) -> bool:
     """Whether one row's data is to blame, so that its batch is split until it stands alone."""
-    return isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "")[:2] in DATA_CLASSES
+    state = error.sqlstate or "" if isinstance(error, asyncpg.PostgresError) else ""
+    return state[:2] in DATA_CLASSES or state == TOO_LARGE
 
 
 class Database:

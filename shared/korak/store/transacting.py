@@ -140,7 +140,8 @@ class Transactor:
             return [Conflict("id_in_use")]
         ask = blame(asks[0], error)
         if ask is None:
-            raise error
+            log.error("instance %s can't even be failed", asks[0].instance_id, exc_info=error)
+            return [KorakError("internal", str(error))]
         return await self.answer([ask], now, patience=patience)
 
     async def _answer(self, runner: Runner, asks: Sequence[Ask], now: datetime, patience: float | None) -> list[Answer]:

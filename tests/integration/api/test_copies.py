@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -266,6 +267,8 @@ RUN, WAIT, STEP, EVENT = "run", "wait", "step", "event"
         ((RUN, 0, "instance", "state"), [], "/0/run/instance/state"),
         ((RUN, 0, "instance", "id"), 1, "/0/run/instance/id"),
         ((RUN, 0, "instance", "priority"), 9, "/0/run/instance/priority"),
+        ((RUN, 0, "instance", "actor_mode"), "on_behalf_of", "/0/run/instance/actor_mode"),
+        ((RUN, 0, "instance", "starter_type"), "user", "/0/run/instance/starter_type"),
         ((RUN, 0, "definition", "key"), 1, "/0/run/definition/key"),
         ((STEP, 0, "status"), "queued", "/2/step/finished_at"),
         ((STEP, 0, "node_id"), "nothing", "/2/step/node_id"),
@@ -311,6 +314,61 @@ async def refuse(api: Api, lines: list[Any], pointer: str) -> None:
     for table in ("workflow_instances", "workflow_waits"):
         assert len(await api.fetch(f"select 1 from {table}")) == 1
     assert len(await api.fetch("select 1 from workflow_step_runs")) == 2
+
+
+async def test_a_run_isn_t_its_own_parent(api: Api, flows: Flows) -> None:
+    lines = await export(api, await begin(api, flows))
+    get_head(lines)["instance"]["parent"] = get_head(lines)["instance"]["id"]
+    response = await send_in(api, lines)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["pointer"] == "/0/run/instance/parent"
+
+
+async def test_what_an_attempt_runs_and_where_is_what_the_version_says(api: Api, flows: Flows) -> None:
+    """A hold of a type or a queue goes by that."""
+    await api.publish(chain("one", save("a")))
+    lines = await export(api, (await api.start("one"))["id"])
+    [step] = [row for row in list_rows(lines, "step") if row["node_id"] == "a"]
+    step["node_type"], step["type_version"], step["queue"] = "test.other", 7, "elsewhere"
+    get_head(lines)["instance"]["queue"] = "elsewhere"
+    made = await bring(api, lines)
+    query = "select node_type, type_version, queue from workflow_step_runs where instance_id = $1 and node_id = 'a'"
+    [row] = await api.fetch(query, await get_id(api, made["id"]))
+    assert tuple(row) == ("test.price", 1, "default")
+
+
+@pytest.mark.parametrize("name", ["next_index", "order", "quorum"])
+async def test_the_numbers_of_a_container_are_ones_that_a_database_holds(api: Api, flows: Flows, name: str) -> None:
+    """One that is too large would fail every load of the run, and those that are loaded beside it."""
+    await api.publish(spread())
+    ulid = (await api.start("spread"))["id"]
+    await work(api, flows, ulid)
+    lines = await export(api, ulid)
+    place, [container] = next(
+        (number, [row]) for number, line in enumerate(lines) if (row := line.get("step")) and row["counters"]
+    )
+    container["counters"][name] = 1 << 40
+    response = await send_in(api, lines)
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["pointer"] == f"/{place}/step/counters"
+
+
+async def test_a_key_of_a_limit_is_kept_short(api: Api, flows: Flows) -> None:
+    """No index holds one as long as an author may make it."""
+    key = "".join(Random(3).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=20_000))
+    limited = save("a") | {"flow": [{"key": {"ref": "input.customer"}, "concurrency": 1}]}
+    await api.publish(chain("limited", limited))
+    started = await api.start("limited", {"input": {"customer": key}})
+    lines = await export(api, started["id"])
+    [step] = [row for row in list_rows(lines, "step") if row["node_id"] == "a"]
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    assert step["flow"] == [digest]
+    step["flow"] = [key]
+    made = await bring(api, lines)
+    rows = await api.fetch("select flow from workflow_step_runs where flow is not null")
+    assert [row["flow"] for row in rows] == [[digest], [digest]]
+    await work(api, flows, made["id"])
+    assert (await api.show(made["id"]))["status"] == "completed"
 
 
 async def test_a_document_is_whole_and_in_order(api: Api, flows: Flows) -> None:
@@ -395,6 +453,27 @@ async def test_only_operators_take_runs_out_and_in(api: Api, flows: Flows) -> No
     assert (await api.get(f"/v1/instances/{ulid}/export", token=other)).status_code == 404
     made = (await send_in(api, lines, token=other)).json()
     assert made["owner"] == "team:2"
+
+
+async def test_au_1_a_run_acts_for_nobody_for_whom_its_bringer_may_not(api: Api, flows: Flows) -> None:
+    await api.publish(chain("mine", save("a"), actor="on_behalf_of"))
+    ana = await api.make_token(OwnerRole.STARTER, OwnerRole.OPERATOR, user="ana")
+    ulid = (await api.start("mine", token=ana))["id"]
+    lines = await export(api, ulid)
+    assert get_head(lines)["instance"]["starter_id"] == "ana"
+
+    for user in ("bob", None):
+        operator = await api.make_token(OwnerRole.OPERATOR, user=user)
+        refused = await send_in(api, lines, token=operator)
+        assert (refused.status_code, refused.json()["code"]) == (403, "starter_not_allowed")
+    for token in (ana, api.admin):
+        response = await send_in(api, lines, token=token)
+        assert response.status_code in (200, 201)
+        assert response.json()["actor"] == {"mode": "on_behalf_of", "user": "ana"}
+
+    get_head(lines)["instance"] |= {"starter_id": None, "starter_type": None}
+    response = await send_in(api, lines)
+    assert response.json()["errors"][0]["pointer"] == "/0/run/instance/starter_id"
 
 
 VALUES: tuple[Any, ...] = (
