@@ -74,6 +74,7 @@ MESSAGES: dict[str, str] = {
     "unreachable_node": "Nothing leads to {id}.",
     "cycle_without_loop": "The cycle {nodes} passes through no loop.",
     "unknown_reference": "Nothing is known to write {path}.",
+    "unknown_group": "No step here starts runs under the group {group}.",
     "reference_not_ancestor": "{node} doesn't run before {id} on every path.",
     "invalid_value": "{detail}",
     "invalid_condition": "{detail}",
