@@ -14,7 +14,7 @@ import typer
 from korak import commands
 from korak.commands import panels
 from korak.commands.calling import Refusal
-from korak.commands.screen import Screen
+from korak.commands.screen import Screen, defuse
 from korak.errors import KorakError, RegistrationError, SettingsError
 
 MISCONFIGURED = 2
@@ -58,13 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tell_refusal(refusal, is_json="--json" in given)
         sys.exit(REFUSED)
     except KorakError as error:
-        sys.stderr.write(f"{error.message} ({error.code})\n")
+        sys.stderr.write(f"{defuse(error.message)} ({error.code})\n")
         sys.exit(REFUSED)
 
 
 def tell_refusal(refusal: Refusal, *, is_json: bool) -> None:
     """Write what the API refused: its problem as it came, or a line for each thing that is wrong."""
-    lines = [orjson.dumps(refusal.body).decode()] if is_json else refusal.lines
+    lines = [orjson.dumps(refusal.body).decode()] if is_json else map(defuse, refusal.lines)
     sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 

@@ -13,6 +13,7 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from korak import cli, commands
 from korak.commands import panels, running
@@ -180,6 +181,21 @@ def test_answers_for_people_are_drawn(capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.out.startswith("instance 7\n")
     assert json.loads(shown.out.removeprefix("instance 7\n")) == {"id": 8}
     assert shown.err == "on the way\n"
+
+
+HOSTILE = "a\x1b[2J\x1b]0;x\x07\x9b1m\u202eb [red]c[/red] [/nope] :smile:\tč\n"
+
+
+def test_no_text_of_a_run_is_obeyed_by_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither control characters nor what looks like markup: a reason `[/x]` once ended `korak hold` and `queues`."""
+    Screen().show({}, lambda _: Text(HOSTILE, "bold"))
+    Screen().show({}, lambda _: HOSTILE)
+    Screen().write(HOSTILE)
+    Screen().tell(HOSTILE)
+    shown = capsys.readouterr()
+    assert not set("\x1b\x07\x9b\u202e") & set(shown.out + shown.err)
+    assert shown.out.count("[red]c[/red] [/nope] :smile:") == 3
+    assert shown.err == "a�[2J�]0;x��1m�b [red]c[/red] [/nope] :smile:\tč\n\n"
 
 
 def start(after: str = "pass") -> subprocess.Popen[str]:

@@ -127,7 +127,12 @@ def _open(work: Work, asked: Starting, place: int, given: JsonObject, version: V
         input=accepted,
         trigger=TriggerKind.WORKFLOW,
         trigger_key=asked.group,
-        trigger_payload={"instance": parent.ulid, "node": work.step.node_id, "index": place},
+        trigger_payload={
+            "instance": parent.ulid,
+            "node": work.step.node_id,
+            "execution": work.step.execution_id,
+            "index": place,
+        },
         starter=parent.starter_id,
     )
 

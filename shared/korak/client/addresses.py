@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from korak.client.operations import HoldKind
+from korak.errors import Invalid
 
 HOLDS: Final[Mapping[HoldKind, str]] = {"definition": "definitions", "step_type": "step-types", "queue": "queues"}
 
@@ -17,5 +18,7 @@ def get_path(instance: str, *below: str) -> str:
 
 
 def get_hold_path(kind: HoldKind, name: str, verb: str) -> str:
-    """The address at which something is held or released."""
+    """The address at which something is held or released. Raises Invalid for any other kind of thing."""
+    if kind not in HOLDS:
+        raise Invalid("invalid_parameter", None, name="kind", detail=f"it is one of {', '.join(HOLDS)}")
     return f"/v1/{HOLDS[kind]}/{quote(name, safe='')}/{verb}"

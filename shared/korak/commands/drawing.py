@@ -92,7 +92,7 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     standing, left = part(steps)
     folded = left if len(left) > FEW else []
     lines = arrange(standing if folded else steps)
-    last = {step["node"]: step for step in lines if not isinstance(step, Rest)}
+    newest = {key: step for step in lines if not isinstance(step, Rest) for key in _list_keys(step)}
     repeated = {_get_visit(step) for step in steps if step.get("attempt", 1) > 1}
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
     rows: list[Row] = []
@@ -108,8 +108,8 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
             name = f"{name} #{step['visit']}"
         attempt = str(step.get("attempt", 1)) if _get_visit(step) in repeated else ""
         rows.append(_draw_step(instance, step, name, attempt, now))
-        if step is last[step["node"]]:
-            rows += draw_children(instance, step["node"], name, now)
+        starters = [key for key in _list_keys(step) if newest[key] is step]
+        rows += draw_children(instance, starters, name, now)
     return Fitted(("node", "type", "attempt", "took", ""), rows, spare="type")
 
 
@@ -122,6 +122,11 @@ def _draw_step(instance: Mapping[str, Any], step: Mapping[str, Any], name: str, 
         Text(show_span(_get_length(step, now))),
         _note(instance, step, now),
     )
+
+
+def _list_keys(step: Mapping[str, Any]) -> list[str]:
+    """By what a child tells which step has started it: its visit, or its node where an older build has started it."""
+    return [str(key) for key in (step.get("execution"), step["node"]) if key is not None]
 
 
 def _get_visit(step: Mapping[str, Any]) -> tuple[str, str, Any]:
@@ -206,11 +211,21 @@ def _indent(node: str, branch: str | None) -> str:
     return node if branch is None else f"{'  ' * (branch.count('/') + 1)}{node} [{branch}]"
 
 
+def _tell_place(failure: Mapping[str, Any]) -> str:
+    """The node that failed the run, and where it is a container the step inside that failed it."""
+    node, params = failure.get("node"), failure.get("params") or {}
+    if not node:
+        return ""
+    inner, branch = params.get("node"), params.get("branch")
+    return f" at {node}, in {inner} [{branch}]" if inner and branch else f" at {node}"
+
+
 def _list_ends(instance: Mapping[str, Any]) -> Iterator[RenderableType]:
     failure = instance.get("failure")
     if failure:
-        node = f" at {failure['node']}" if failure.get("node") else ""
-        yield Text.assemble((f"failed{node}: ", "bold red"), f"{failure.get('message')} ({failure.get('code')})")
+        yield Text.assemble(
+            (f"failed{_tell_place(failure)}: ", "bold red"), f"{failure.get('message')} ({failure.get('code')})"
+        )
     kept = instance.get("artifacts") or {}
     if kept.get("count"):
         more = f" and {kept['count'] - len(kept['keys'])} more" if kept["count"] > len(kept["keys"]) else ""

@@ -16,11 +16,17 @@ from korak.commands.values import compact
 from korak.commands.wording import list_own_waits
 
 
-def draw_children(instance: Mapping[str, Any], node: str, above: str, now: datetime) -> Iterator[Row]:
-    """What a step has started, below its newest attempt."""
+def draw_children(instance: Mapping[str, Any], starters: Sequence[str], above: str, now: datetime) -> Iterator[Row]:
+    """What a step has started, below the newest attempt of its visit; `starters` are the step's names to a child."""
     children = instance.get("children") or ()
-    own = [child for child in children if ((child.get("trigger") or {}).get("payload") or {}).get("node") == node]
+    own = [child for child in children if _get_starter(child) in starters]
     yield from _draw_level(instance, own, len(above) - len(above.lstrip()) + 2, now)
+
+
+def _get_starter(child: Mapping[str, Any]) -> str | None:
+    told = (child.get("trigger") or {}).get("payload") or {}
+    starter = told.get("execution") or told.get("node")
+    return None if starter is None else str(starter)
 
 
 def _draw_level(

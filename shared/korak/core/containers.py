@@ -210,7 +210,7 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
     error = Raised(
         str(told.get("code")),
         cast("str | None", told.get("text")),
-        {**params, "node": told.get("node")},
+        params | _find_culprit(draft, scope, params),
         is_retryable=False,
         category=FailureCategory(str(told.get("category") or FailureCategory.STEP)),
     )
@@ -219,6 +219,16 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
         lack: JsonObject = {"needed": needed, "total": counters.total, "failed": counters.failed}
         error = Raised("quorum_unreachable", None, lack, is_retryable=False)
     walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
+
+
+def _find_culprit(draft: Draft, scope: Scope, params: JsonObject) -> JsonObject:
+    """The step that a body failed at and the way to it: `{node, branch}` of the innermost, its branch like `a/3`."""
+    here = str(scope.item_index) if scope.name is None else scope.name
+    failed = str((scope.error or {}).get("node"))
+    node = draft.plan.nodes[failed]
+    if (node.branches or node.body is not None) and "branch" in params:
+        return {"node": params.get("node"), "branch": f"{here}/{params['branch']}"}
+    return {"node": failed, "branch": here}
 
 
 def _is_breach(scope: Scope) -> bool:

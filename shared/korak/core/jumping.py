@@ -13,7 +13,7 @@ JUMP = "_next_step"
 """The key of an output that names the node to go on with; null is no jump."""
 
 END = "$end"
-"""The target of a jump that ends the run."""
+"""The target of a jump that ends the run; in a container's body, the body."""
 
 
 def get_jump(node: PlannedNode, output: JsonObject) -> Json:
@@ -37,7 +37,8 @@ def check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | 
         return None
     if allowed == ANY and isinstance(target, str) and (target == END or _is_beside(draft, node, target)):
         return None
-    return Raised("unknown_jump", None, {"target": output.get(JUMP)}, is_retryable=node.type not in RESERVED)
+    told: JsonObject = {"pointer": f"/{JUMP}", "target": output.get(JUMP)}
+    return Raised("unknown_jump", None, told, is_retryable=node.type not in RESERVED)
 
 
 def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:

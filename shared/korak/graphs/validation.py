@@ -12,6 +12,7 @@ from korak.graphs.contracts import Catalogue, TypeContract
 from korak.graphs.document import Graph, GraphLimits, Node
 from korak.graphs.examining import Examined
 from korak.graphs.governing import check_inputs, check_settings
+from korak.graphs.groups import check_groups
 from korak.graphs.inputs import get_input_schema
 from korak.graphs.limiting import list_flow_reads
 from korak.graphs.lookups import Lookups
@@ -70,6 +71,7 @@ def _check(graph: Graph, catalogue: Catalogue, limits: GraphLimits) -> Iterator[
     examined = Examined(graph, limits, contracts, outcomes, inputs, Ancestry(graph))
     yield from check_structure(examined)
     yield from check_settings(graph, limits)
+    yield from check_groups(graph)
     lookups = Lookups(examined)
     yield from _check_nodes(examined, lookups, schemas.sound)
     yield from check_hooks(examined, catalogue, lookups, schemas.check)

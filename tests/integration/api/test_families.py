@@ -41,7 +41,10 @@ async def test_a_family_is_listed_by_parent_and_by_root(api: Api, families: Fami
     [bottom] = await families.list_children(middle["id"])
     shown = await get(api, f"/v1/instances/{bottom['ulid']}")
     assert (shown["parent"], shown["root"], shown["depth"]) == (middle["ulid"], top_ulid, 2)
-    assert shown["trigger"]["payload"] == {"instance": middle["ulid"], "node": "sub", "index": 0}
+    steps = (await get(api, f"/v1/instances/{middle['ulid']}/steps"))["items"]
+    [step] = [step for step in steps if step["node"] == "sub"]
+    told = {"instance": middle["ulid"], "node": "sub", "execution": step["execution"], "index": 0}
+    assert shown["trigger"]["payload"] == told
     assert await list_ids(api, parent=top_ulid) == [middle["ulid"]]
     assert await list_ids(api, root=top_ulid) == [bottom["ulid"], middle["ulid"], top_ulid]
     assert await list_ids(api, root=top_ulid, status="running") == [bottom["ulid"]]

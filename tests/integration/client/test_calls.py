@@ -270,3 +270,23 @@ async def test_definitions_and_their_versions(korak: AsyncKorak) -> None:
     with pytest.raises(Invalid) as wrong:
         await korak.validate({**PURE, "edges": []})
     assert wrong.value.issues
+
+
+async def test_a_query_in_the_path_of_a_call_is_sent(korak: AsyncKorak) -> None:
+    """A filter that got lost would list everything; what is given besides goes on top."""
+    await korak.publish(ASK)
+    run = (await korak.start("ask", labels=["x"]))["instance"]["id"]
+    await korak.start("ask")
+    for found in (
+        await korak.call("GET", "/v1/instances?label=x"),
+        await korak.call("GET", "/v1/instances?label=x&status=failed", params={"status": "waiting"}),
+    ):
+        assert [each["id"] for each in found["items"]] == [run]
+
+
+async def test_a_hold_of_something_else_is_refused(korak: AsyncKorak) -> None:
+    other: Any = "worker"
+    for refused in (korak.hold(other, "x"), korak.release(other, "x")):
+        with pytest.raises(Invalid, match="it is one of definition, step_type, queue") as raised:
+            await refused
+        assert raised.value.code == "invalid_parameter"

@@ -83,7 +83,7 @@ def test_an_unknown_target_fails_the_run() -> None:
     built = chain("x").max_attempts(1).then(links.leap, to="nowhere").jumps("1").then(links.count)
     begun = run(built)
     assert (begun.instance.status, get_state(begun)) == (FAILED, {})
-    assert begun.family.failures[-1].params == {"target": "nowhere"}
+    assert begun.family.failures[-1].params == {"pointer": "/_next_step", "target": "nowhere"}
 
 
 def test_an_unknown_target_is_tried_again() -> None:

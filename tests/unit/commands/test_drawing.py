@@ -96,6 +96,27 @@ def test_what_a_step_has_started_is_drawn_below_it() -> None:
     assert lines[-2][-1] == "acme.no"
 
 
+def test_a_child_is_drawn_below_the_visit_that_started_it() -> None:
+    """Items, rounds and attempts of one node each have their own; one that doesn't say which is below the newest."""
+    steps = [
+        make_step("sub", "failed", execution="01X", branch="0"),
+        make_step("sub", "completed", execution="01X", branch="0", attempt=2),
+        make_step("sub", "completed", execution="01Y", branch="1"),
+    ]
+    told = [
+        ("01A1", {"execution": "01X"}),
+        ("01B1", {"execution": "01Y"}),
+        ("01C1", {}),
+        ("01D1", {"execution": "01Z"}),
+    ]
+    children = [
+        {"id": name, "definition": "child", "status": "completed", "trigger": {"payload": {"node": "sub", **visit}}}
+        for name, visit in told
+    ]
+    names = [line.split()[1] for line in draw_steps(make_step("all", "completed"), *steps, children=children)[4:]]
+    assert names == ["all", "sub", "sub", "01A1", "sub", "01B1", "01C1"]
+
+
 def test_a_child_is_told_from_the_others_by_what_is_its_own() -> None:
     trigger = {"payload": {"node": "sub"}}
     given = {"topic": "tea", "start_item_index": 0, "shelf": "trade"}
@@ -158,6 +179,8 @@ def test_a_wait_in_a_branch_is_told_where_it_stands() -> None:
 def test_ends_say_how() -> None:
     failure = {"code": "no_pen", "message": "Nobody has a pen.", "node": "sign"}
     assert draw_steps(status="failed", failure=failure)[-1].strip() == "failed at sign: Nobody has a pen. (no_pen)"
+    inside = {**failure, "node": "all", "params": {"node": "sign", "branch": "b/7213"}}
+    assert draw_steps(status="failed", failure=inside)[-1].strip().startswith("failed at all, in sign [b/7213]: Nobody")
     assert draw_steps(status="cancelled", cancel_reason="late")[-1].strip() == "cancelled: late"
     assert draw_steps(status="completed", result={"a": 1})[-1].strip() == 'result {"a":1}'
 

@@ -100,7 +100,7 @@ def test_a_budget_that_an_item_breaks_ends_the_run_whatever_the_others_do(mode: 
     edges = [("start", "next", "each"), ("each", "next", "done"), ("each", "error", "done")]
     run = Run(document(items, edges=edges, limits={"max_cost_units": 1}))
     drain(run)
-    assert fails_with(run, "budget_cost") == {"limit": 1, "actual": 2, "node": "x"}
+    assert fails_with(run, "budget_cost") == {"limit": 1, "actual": 2, "node": "x", "branch": "0"}
     assert len(run.list_steps("x")) == 1
 
 

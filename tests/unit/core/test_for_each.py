@@ -46,6 +46,22 @@ def settle(run: Run, index: int, *, fails: bool = False) -> None:
     run.finish(REFUSED, step=find(run, "x", index))
 
 
+def test_a_failure_names_the_step_and_the_item_that_it_came_from() -> None:
+    """However many containers lie around it: one of ten thousand items is found by its branch."""
+    inner = for_each({"ref": "item"}, ITEM, "inner")
+    run = Run(document(parallel(a=body(node("y")), b=body(for_each([["p"], ["q", "r"]], body(inner), "outer")))))
+    settle(run, 1, fails=True)
+    assert (run.instance.failure_code, run.instance.failed_node_id) == ("test.refused", "both")
+    assert run.instance.failure_params == {"node": "x", "branch": "b/1/1"}
+
+
+def test_a_container_that_could_not_begin_is_itself_what_failed() -> None:
+    run = Run(document(for_each([["p"], 5], body(for_each({"ref": "item"}, ITEM, "inner")), "outer")))
+    told = run.instance.failure_params or {}
+    assert (run.instance.failure_code, told["pointer"]) == ("invalid_input", "/items")
+    assert (told["node"], told["branch"]) == ("inner", "1")
+
+
 def test_results_are_in_the_order_of_the_items() -> None:
     """T-FE-1."""
     run = Run(gather(["a", "b", "c"]))
@@ -150,7 +166,7 @@ def test_more_items_than_the_limit_fail_the_step_and_keep_the_planner() -> None:
 def test_a_quorum_above_the_number_of_items_fails_at_once() -> None:
     run = Run(gather([1, 2], mode="quorum", quorum=3))
     assert run.instance.failure_code == "quorum_unreachable"
-    assert run.instance.failure_params == {"needed": 3, "total": 2, "failed": 0}
+    assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 2, "failed": 0}
 
 
 def test_no_more_than_the_concurrency_run_and_the_rest_have_rows() -> None:

@@ -83,7 +83,7 @@ def test_a_branch_that_fails_for_good_fails_the_run_and_cancels_the_rest() -> No
     run.finish(REFUSED, step=find(run, "x"))
     assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "test.refused")
     assert run.instance.failed_node_id == "both"
-    assert run.instance.failure_params == {"node": "x"}
+    assert run.instance.failure_params == {"node": "x", "branch": "a"}
     assert [scope.status for scope in list_scopes(run)] == [ScopeStatus.FAILED, ScopeStatus.CANCELLED]
     assert run.finish(Complete(), step=late).dropped == "stale_token"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from korak.codes import render
 from korak.core.facts import Raised
 from korak.core.snapshot import Policy
 from korak.graphs.builder import GraphBuilder, graph, ref
@@ -214,6 +215,17 @@ def test_an_output_may_jump_where_its_node_allows_it(jumps: Any, target: Any, ex
     else:
         assert expected in (*(failure.code for failure in run.family.failures), instance.status)
         assert instance.result == ({"x": 1} if expected == "completed" else None)
+
+
+@pytest.mark.parametrize(("target", "told"), [("nowhere", "'nowhere'"), ("", "''"), (0, "0"), ({"x": 1}, "{'x': 1}")])
+def test_a_refused_jump_says_where_it_stands_and_what_it_is(target: Any, told: str) -> None:
+    built = graph("j").trigger("manual").node("a", "test.ok").jumps("b").node("b", "end")
+    run = Run(built.edge("start", "a").edge("a", "b"))
+    run.claim()
+    run.finish(Complete(output={"_next_step": target}))
+    [failure] = run.family.failures
+    assert (failure.code, failure.params) == ("unknown_jump", {"pointer": "/_next_step", "target": target})
+    assert render(failure.code, failure.params) == f"{told} is no target of this node's jumps."
 
 
 def test_history_has_no_gap() -> None:

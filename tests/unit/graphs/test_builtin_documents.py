@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -39,6 +40,29 @@ def every_type() -> GraphBuilder:
         source, *outcome, target = edge.split()
         built.edge(source, target, *outcome)
     return built
+
+
+def waiting_for_a_group(started: Json, awaited: str, inside: bool = False) -> JsonObject:
+    """A document that starts runs under a group, in a body if `inside`, and waits for those of a group."""
+    config: JsonObject = {"definition": "child", "items": [1], "group": started}
+    start: JsonObject = {"id": "kids", "type": "start_workflows", "config": config}
+    if inside:
+        start = {"id": "all", "type": "parallel", "branches": {"a": {"start": "kids", "nodes": [start], "edges": []}}}
+    wait: JsonObject = {"id": "them", "type": "wait_workflows", "config": {"group": awaited}}
+    trigger: JsonObject = {"id": "start", "type": "trigger", "config": {"on": "manual"}}
+    ids = ["start", str(start["id"]), "them", "done"]
+    edges: list[Json] = [{"from": one, "to": next_} for one, next_ in pairwise(ids)]
+    nodes: list[Json] = [trigger, start, wait, {"id": "done", "type": "end"}]
+    return {"schema": "korak.graph/v1", "key": "g", "nodes": nodes, "edges": edges}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_group_that_no_step_starts_is_not_waited_for(inside: bool) -> None:
+    """It would always be empty: a wait for all of it would go on at once, as if all had come."""
+    assert validate(waiting_for_a_group("agents", "agents", inside), REGISTRY).issues == ()
+    [issue] = validate(waiting_for_a_group("agents", "agent", inside), REGISTRY).issues
+    assert (issue.code, issue.pointer, issue.node) == ("unknown_group", "/nodes/2/config/group", "them")
+    assert issue.message == "No step here starts runs under the group agent."
 
 
 def test_every_type_can_be_published_and_run() -> None:

@@ -58,7 +58,8 @@ async def resume(kind: Any, config: JsonObject, signal: Signal, parked: JsonObje
     ],
 )
 def test_configs_at_publish(kind: str, config: JsonObject, pointers: list[str]) -> None:
-    built = graph("x").trigger().node("a", kind, config).edge("start", "a").node("done", "end").edge("a", "done")
+    built = graph("x").trigger().node("a", kind, config).edge("start", "a").node("done", "end").edge("a", "kids")
+    built = built.node("kids", "start_workflows", definition="child", items=[], group="g").edge("kids", "done")
     if "timeout" in config:
         built = built.edge("a", "done", outcome="timed_out")
     issues = validate(built.document(), REGISTRY).issues

@@ -82,9 +82,8 @@ class Link:
         seconds = writing.read_wait(wait)
         request = self._client.build_request(
             method,
-            path,
+            httpx.URL(path).copy_merge_params({**(params or {}), **({"wait": f"{seconds:g}"} if seconds else {})}),
             content=None if body is None else writing.write(body),
-            params={**(params or {}), **({"wait": f"{seconds:g}"} if seconds else {})},
             headers={**(headers or {}), **({} if body is None else {"content-type": "application/json"})},
             timeout=self._timeout + seconds,
         )

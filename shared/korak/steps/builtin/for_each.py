@@ -113,7 +113,10 @@ class ForEach(PureType[Gathering]):
         quorum = _count(program.quorum.resolve(entry.roots), "/quorum") if program.mode == "quorum" else 1
         needed = {"all": 0, "first_success": 1, "quorum": quorum or 1}[program.mode]
         if needed > len(items):
-            return Failed("quorum_unreachable", {"needed": needed, "total": len(items), "failed": 0})
+            pointer = "/quorum" if program.mode == "quorum" else "/items"
+            return Failed(
+                "quorum_unreachable", {"pointer": pointer, "needed": needed, "total": len(items), "failed": 0}
+            )
         if not items and not program.is_reduced:
             return Completed(output=_make_empty(program.mode))
         concurrency = _count(program.concurrency.resolve(entry.roots), "/concurrency")
