@@ -61,8 +61,8 @@ class Importer:
     async def bring(self, document: Document) -> tuple[str, bool]:
         """The ULID of the instance, and whether it was made now. Raises Invalid, Forbidden, Conflict."""
         lines = document.lines.list_lines()
-        first, _ = await anext(lines, (None, 0))
-        head = arriving.read_head(first)
+        first = await anext(lines, None)
+        head = arriving.read_head(None if first is None else first[0])
         document.check(head)
         owner = document.owner.scope
         version = await arrivals.find_version(self._database, self._plans, owner, head.key, head.checksum)
