@@ -88,17 +88,19 @@ async def hand_out(call: Call, instance_id: int, source_id: str, *, is_new: bool
 
 
 async def hand_over(call: Call, instance_id: int, source_id: str) -> Sent:
-    """The same for a signal whose fate must be known: under the lock, or by whoever holds that.
+    """The same for a signal whose fate must be known: under the lock, or by whoever holds that, or as the step that it
+    has woken is claimed.
 
     Raises Unavailable where it isn't known in time; the signal is handed out all the same, and a repeat hears of it.
     """
     clock = call.resources.clock
     deadline = clock.monotonic() + PATIENCE
+    is_decided = False
     while True:
-        changes = await call.resources.commander.answer(instance_id, Delivered())
+        is_decided = is_decided or await call.resources.commander.answer(instance_id, Delivered()) is not None
         sent = await _look(call, instance_id, source_id)
-        if changes is not None or sent != Sent():
-            return _judge(sent, changes)
+        if sent != Sent():
+            return sent
         if clock.monotonic() >= deadline:
             raise Unavailable(what="The instance")
         await wait(LOOK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -61,8 +61,8 @@ class Importer:
     async def bring(self, document: Document) -> tuple[str, bool]:
         """The ULID of the instance, and whether it was made now. Raises Invalid, Forbidden, Conflict."""
         lines = document.lines.list_lines()
-        first, _ = next(lines, (None, 0))
-        head = arriving.read_head(first)
+        first = await anext(lines, None)
+        head = arriving.read_head(None if first is None else first[0])
         document.check(head)
         owner = document.owner.scope
         version = await arrivals.find_version(self._database, self._plans, owner, head.key, head.checksum)
@@ -90,12 +90,12 @@ class Importer:
         return ulid, True
 
 
-async def _write(landing: Landing, coming: Import, lines: Iterator[tuple[Json, int]], head: Head) -> None:
+async def _write(landing: Landing, coming: Import, lines: AsyncIterator[tuple[Json, int]], head: Head) -> None:
     page: list[Any] = []
     kind: Kind | None = None
     size = 0
     await landing.stock(NAMES * PAGE)
-    for line, length in lines:
+    async for line, length in lines:
         taken = coming.take(line)
         if page and kind is not None and (taken is None or taken[0] is not kind or len(page) >= PAGE or size > BYTES):
             await landing.write(kind, page)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import IO, Final, Self
@@ -22,11 +23,16 @@ MOST: Final = 8
 """Copies of one process that are on their way at once."""
 
 
+SHARE: Final = 32
+"""A line has a part of what a copy may have: it is in memory whole, many times as large."""
+
+
 class Spools:
-    """How many copies are on their way, each of `limit` bytes at most."""
+    """How many copies are on their way, each of `limit` bytes at most, with lines of `longest` bytes at most."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.longest = limit // SHARE
         self.count = 0
 
     def open(self) -> Spool:
@@ -61,13 +67,15 @@ class Spool:
         self._digest.update(piece)
         self._file.write(piece)
 
-    def list_lines(self) -> Iterator[tuple[Json, int]]:
+    async def list_lines(self) -> AsyncIterator[tuple[Json, int]]:
         """The JSON of each line, and its bytes; empty lines are none. Raises Invalid("invalid_export")."""
         self._file.seek(0)
-        number = 0
-        for raw in self._file:
+        number, longest = 0, self._spools.longest
+        while raw := self._file.readline(longest + 1):
+            if len(raw) > longest:
+                raise _refuse(number, f"the line is over {longest} bytes")
             if raw.strip():
-                yield _read(raw, number), len(raw)
+                yield await _read_aside(raw, number), len(raw)
                 number += 1
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -96,15 +104,22 @@ class Spool:
         self.close()
 
 
+async def _read_aside(raw: bytes, number: int) -> Json:
+    """A long line is read in a thread: others are answered meanwhile."""
+    return await asyncio.to_thread(_read, raw, number) if len(raw) > PIECE else _read(raw, number)
+
+
 def _read(raw: bytes, number: int) -> Json:
     try:
         return hygiene.loads(raw)
     except KorakError as error:
-        at = pointer([number])
-        detail = f"the line isn't JSON that can be stored: {error.params.get('why') or error.message}"
-        raise Invalid(
-            "invalid_export", issues=[Issue("invalid_export", at, {"detail": detail})], detail=detail
-        ) from None
+        why = error.params.get("why") or error.message
+        raise _refuse(number, f"the line isn't JSON that can be stored: {why}") from None
+
+
+def _refuse(number: int, detail: str) -> Invalid:
+    issue = Issue("invalid_export", pointer([number]), {"detail": detail})
+    return Invalid("invalid_export", issues=[issue], detail=detail)
 
 
 async def receive(request: Request, spools: Spools) -> Spool:

@@ -34,9 +34,9 @@ def close_inside(draft: Draft, step: StepRun) -> None:
 
 def cancel_steps(draft: Draft, steps: Sequence[StepRun]) -> None:
     """Cancel live attempts and their open waits; those that had begun get their cancel hook (CN-3)."""
-    for step in steps:
-        if step.role is not StepRole.STEP:
-            continue
+    ended = [step for step in steps if step.role is StepRole.STEP]
+    lapsing.discard(draft, ended)
+    for step in ended:
         if step.counters is not None:
             draft.scopes.close(step)
         was_begun = step.status is not StepStatus.QUEUED or step.attempt > 1 or step.resume_signal is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from korak.core import ending, retries, telling, undoing
+from korak.core import ending, lapsing, retries, telling, undoing
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Failure, StepRun
@@ -40,6 +40,7 @@ def fail_step(draft: Draft, node: PlannedNode, step: StepRun, error: Raised) -> 
         _give_way(draft, failed, error)
         return None
     _note(draft, failed, error, "exit")
+    lapsing.discard(draft, [failed])
     failed.outcome = exit_
     draft.remember(
         failed, output=None, outcome=exit_, error=get_told(error.code, error.message, error.params, failed.attempt)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from korak.core import waiting
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.model import DeliveryKind, StepRole, StepStatus
 
 
-def discard(draft: Draft, step: StepRun) -> None:
-    """The step moved on: what was for its visit alone will never be delivered (WT-7, WT-8)."""
+def discard(draft: Draft, steps: Iterable[StepRun]) -> None:
+    """The steps moved on: what was for their visits alone will never be delivered (WT-7, WT-8)."""
+    if not draft.deliveries:
+        return
+    visits = {step.execution_id for step in steps}
     for delivery in list(draft.deliveries.values()):
-        if delivery.execution_id == step.execution_id:
+        if delivery.execution_id in visits:
             drop(draft, delivery)
 
 

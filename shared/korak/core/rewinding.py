@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import ending, lapsing, walking
+from korak.core import ending, walking
 from korak.core.draft import Draft
 from korak.core.states import Position, Standing, replay
 from korak.errors import Conflict
-from korak.model import EventType, InstanceStatus, JsonObject, StepRole
+from korak.model import EventType, InstanceStatus, JsonObject
 
 REWOUND = "rewound"
 """A part of the bookkeeping: how often the run went back. From then on every node's visits are counted."""
@@ -105,7 +105,4 @@ def go_on(draft: Draft, target: Standing) -> None:
 
 def _clear(draft: Draft) -> None:
     """Cancel what lives, as a cancel of the run does. Signals that nobody has taken stay for whoever waits next."""
-    live = [step for step in draft.steps.values() if step.role is StepRole.STEP]
-    ending.cancel_steps(draft, live)
-    for step in live:
-        lapsing.discard(draft, step)
+    ending.cancel_steps(draft, list(draft.steps.values()))

@@ -261,7 +261,7 @@ def follow(draft: Draft, node: PlannedNode, outcome: str, output: JsonObject, *,
 def _close_step(draft: Draft, step: StepRun, outcome: str, output: JsonObject, kept: JsonObject | None = None) -> None:
     ending.close_inside(draft, step)
     draft.cancel_waits(step)
-    lapsing.discard(draft, step)
+    lapsing.discard(draft, [step])
     step = draft.move(step, StepStatus.COMPLETED)
     step.outcome, step.output = outcome, output
     if step.started_at is None:

@@ -35,11 +35,11 @@ from korak.store.tables import (
     workflow_waits,
 )
 
-PAGE: Final = 100
-"""Rows that are in memory at a time."""
+PAGE: Final = 16
+"""Rows that are in memory at a time: each may hold a state, which is a megabyte at most."""
 
 FEW: Final = 4
-"""The same for rows that may be large."""
+"""The same for rows that may be larger."""
 
 BYTES: Final = 256 << 10
 """After how many of them lines are handed on."""

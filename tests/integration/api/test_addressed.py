@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -12,10 +12,13 @@ import pytest
 from korak import chain
 from korak.core.facts import Delivered
 from korak.model import DeliveryKind
+from korak.steps.results import Complete, Wait
+from korak.steps.waits import WaitSpec
 from korak.store import signals
 from korak.store.signals import Sending
 from tests.support.apis import Api, node
 from tests.support.apis import chain as line
+from tests.support.flows import open_flows
 from tests.support.waiting import eventually
 
 ROUNDS = chain("rounds").wait_for_decision("yes", "no", name="ask").repeat_until("ask", "never")
@@ -130,6 +133,41 @@ async def test_nothing_is_told_before_it_is_known(api: Api, database_url: str) -
     await other.close()
 
     assert (await sending).json() == {"delivered": True, "buffered": False}
+
+
+async def test_nor_before_the_step_that_it_wakes_has_taken_it(api: Api, database_url: str) -> None:
+    """A step of an own type takes it in its claim: of two that come before that, one is told that it was delivered."""
+    async with open_flows(database_url) as flows:
+        await api.publish(line("asks", node("ask", "test.ask")))
+        ulid = (await api.start("asks"))["id"]
+        [row] = await api.fetch("select id from workflow_instances")
+        now = api.resources.clock.now()
+        engine = await flows.register(now)
+        await flows.finish(await flows.claim(row["id"], engine, now), Wait(WaitSpec.signal("go")), now)
+        one = f"/v1/instances/{ulid}"
+        visit = await get_execution(api, one)
+
+        before = (await flows.get_instance(row["id"]))["lock_version"]
+
+        async def are_handed_out() -> bool:
+            return bool((await flows.get_instance(row["id"]))["lock_version"] == before + 2)
+
+        bodies: list[Any] = [
+            {"name": "go", "payload": {"by": who}, "execution": visit, "id": who} for who in ("ana", "bob")
+        ]
+        sending = [asyncio.create_task(api.post(f"{one}/signal", body)) for body in bodies]
+        await eventually(are_handed_out)
+        woken = await eventually(lambda: flows.claim(row["id"], engine, now))
+        await eventually(lambda: flows.finish(woken, Complete(), now))
+
+        answers = {body["id"]: (await sent).json() for body, sent in zip(bodies, sending, strict=True)}
+        assert woken.resume_signal is not None
+        taken = cast("Any", woken.resume_signal["payload"])["by"]
+        [other] = answers.keys() - {taken}
+        assert answers[taken] == {"delivered": True, "buffered": False}
+        assert answers[other].get("delivered") is not True
+        late = await api.post(f"{one}/signal", {**bodies[0], "id": other})
+        assert late.json()["code"] == "wait_over"
 
 
 async def test_one_of_several_takes_its_own_once(api: Api) -> None:

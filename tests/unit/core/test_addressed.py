@@ -9,6 +9,7 @@ from korak.core.rows import Delivery
 from korak.model import DeliveryKind, EventType
 from korak.steps.results import Complete, Wait
 from korak.steps.waits import WaitSpec
+from tests.support.bodies import body, document, for_each, list_ready, node
 from tests.support.plans import line
 from tests.support.runs import Run
 
@@ -88,6 +89,38 @@ def test_a_paused_run_keeps_what_its_visit_waits_for(name: str, told: tuple[bool
     run.tell(ResumeAsked(None))
     run.tell(Delivered())
     assert tell(run) == [told]
+
+
+def test_a_visit_that_leaves_by_its_error_exit_takes_nothing_any_more() -> None:
+    edges = [("start", "next", "a"), ("a", "next", "done"), ("a", "error", "b"), ("b", "next", "done")]
+    run = Run(document(node("a", "test.ask", signal="go"), node("b"), edges=edges))
+    run.claim()
+    run.finish(GO)
+    run.pass_time(61)
+    run.claim()
+    send(run)
+    run.tell(Delivered())
+    run.finish(Raised("boom", "", is_retryable=False))
+    assert [step.node_id for step in run.live] == ["b"]
+    assert tell(run) == [(True, True, True)]
+
+
+def test_nor_does_one_that_is_cancelled_with_its_body() -> None:
+    each = for_each([1, 2], body(node("y", "test.ask", signal="go")), mode="first_success")
+    run = Run(document(each, node("z")))
+    for ready in list_ready(run):
+        run.claim(ready)
+        run.finish(GO, step=ready)
+    first, second = sorted((step for step in run.live if step.node_id == "y"), key=lambda step: step.id)
+    run.pass_time(61)
+    run.claim(second)
+    run.send(DeliveryKind.SIGNAL, "go", {"by": "ana"}, step_run_id=second.id)
+    run.tell(Delivered())
+    assert tell(run) == [(False, True, False)]
+    run.claim(first)
+    run.finish(Complete("next"), step=first)
+    assert "z" in [step.node_id for step in run.live]
+    assert tell(run) == [(True, True, True)]
 
 
 def test_an_ended_run_keeps_it_for_a_manual_retry() -> None:
