@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from korak.core.delivering import COMMANDS
 from korak.core.rows import StepRun, Wait
-from korak.model import EventType, JsonObject, ParkedFor, StepRole, StepStatus, WaitKind, WaitStatus
+from korak.model import EventType, ParkedFor, StepRole, StepStatus, WaitKind, WaitStatus
 from tests.simulation import history, invariants
 from tests.simulation.undoing import list_cleaning
+from tests.support import ties
 from tests.support.memory import Family, Memory
 
 LEGITIMATE = {WaitKind.SIGNAL, WaitKind.EVENT, WaitKind.CHILD, WaitKind.WORKFLOWS}
@@ -61,16 +60,17 @@ def _is_legitimate(memory: Memory, wait: Wait) -> bool:
             return not memory.find_ulid(wait.event_key or "").instance.is_ended
         case WaitKind.WORKFLOWS:
             awaited = {row.awaited_id for row in memory.dependencies if row.wait_id == wait.id}
-            open_ = {each for each in awaited if not memory.families[each].instance.is_ended}
-            return bool(open_) and len(awaited - open_) == _count_told(memory, wait)
+            ended = {each for each in awaited if memory.families[each].instance.is_ended}
+            return ended < awaited and all(_was_told(memory, wait, each) for each in ended)
         case kind:
             return kind in LEGITIMATE
 
 
-def _count_told(memory: Memory, wait: Wait) -> int:
-    """Of how many runs the wait was told: each by its last end."""
+def _was_told(memory: Memory, wait: Wait, awaited_id: int) -> bool:
+    """Whether the wait was told of the run's last end. One that has ended and goes on again is waited for as before."""
     rows = memory.families[wait.instance_id].signals.values()
-    return len({cast("JsonObject", row.payload)["instance"] for row in rows if row.wait_id == wait.id})
+    last = ties.name_end(memory.families[awaited_id].instance)
+    return any(row.wait_id == wait.id and row.source_id == last for row in rows)
 
 
 def _is_shut_out(memory: Memory, step: StepRun) -> bool:

@@ -135,9 +135,8 @@ class Kin:
             if awaited.ended_at is None:
                 continue
             family = self.memory.families[row.instance_id]
-            delivery = Delivery(
-                0, row.instance_id, "*", DeliveryKind.ENDED, f"{awaited.ulid}@{awaited.ended_at}", self.now
-            )
+            source = ties.name_end(awaited)
+            delivery = Delivery(0, row.instance_id, "*", DeliveryKind.ENDED, source, self.now)
             delivery.step_run_id, delivery.wait_id = row.step_run_id, row.wait_id
             delivery.payload = {"instance": awaited.ulid, "status": awaited.status}
             told = self.memory.send(family, delivery) or told

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from korak.core.changes import Cascade
-from korak.core.rows import Delivery, StepRun, copy
+from korak.core.rows import Delivery, Instance, StepRun, copy
 from korak.model import DeliveryKind, StepStatus, WaitKind, WaitStatus
 from tests.support.memory import Depending, Family, Memory
 
@@ -69,13 +69,18 @@ def look(memory: Memory, rows: Collection[Depending], now: datetime) -> list[int
         awaited, family = memory.families[row.awaited_id].instance, memory.families[row.instance_id]
         if awaited.ended_at is None:
             continue
-        source = f"{awaited.ulid}@{round(awaited.ended_at.timestamp() * 1_000_000)}"
-        delivery = Delivery(0, row.instance_id, "*", DeliveryKind.ENDED, source, now)
+        delivery = Delivery(0, row.instance_id, "*", DeliveryKind.ENDED, name_end(awaited), now)
         delivery.step_run_id, delivery.wait_id = row.step_run_id, row.wait_id
         delivery.payload = {"instance": awaited.ulid, "status": awaited.status}
         if memory.send(family, delivery) and _wake(family, row.step_run_id, now):
             woken.append(row.step_run_id)
     return woken
+
+
+def name_end(instance: Instance) -> str:
+    """The source of what is told of a run's end: one that goes on comes to another."""
+    assert instance.ended_at is not None, instance
+    return f"{instance.ulid}@{round(instance.ended_at.timestamp() * 1_000_000)}"
 
 
 def _wake(family: Family, step_id: int, now: datetime) -> bool:
