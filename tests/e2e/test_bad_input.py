@@ -114,7 +114,7 @@ def test_items_that_are_no_list(dev: Dev, items: Json) -> None:
 def test_more_items_than_may_be(dev: Dev) -> None:
     """And a million of them, which are refused before they are read."""
     ended = run(dev, chain("too-many", each(ITEMS)), {"items": [0] * 10_001})
-    assert is_told(dev, ended, "budget_items", "each", limit=10_000, actual=10_001)
+    assert is_told(dev, ended, "budget_items", "each", pointer="/items", limit=10_000, actual=10_001)
     assert "budget_items" in show(dev, ended["id"])
     before = len(dev.get("/v1/instances", definition="too-many")["items"])
     refused = send(dev, "POST", "/v1/definitions/too-many/start", {"input": {"items": [0] * 1_000_000}})
@@ -182,18 +182,20 @@ def test_runs_that_wait_for_one_another(dev: Dev, count: int) -> None:
         payload = {"ids": [runs[(number + 1) % count]]}
         assert send(dev, "POST", f"/v1/instances/{one}/signal", {"name": "ids", "payload": payload}).is_success
     ended = [dev.finish(one) for one in runs]
-    assert all(is_told(dev, one, "wait_impossible", "waits") for one in ended)
+    where = "/ids/0" if count == 1 else "/ids"
+    assert all(is_told(dev, one, "wait_impossible", "waits", pointer=where) for one in ended)
     messages = " ".join(one["failure"]["message"] for one in ended)
     assert all(one in messages for one in runs)
     assert ("for itself" if count == 1 else "for one another") in messages
 
 
 @pytest.mark.parametrize(
-    ("ids", "code"), [([ABSENT], "wait_impossible"), ([5], "invalid_input"), (None, "invalid_input")]
+    ("ids", "code", "pointer"),
+    [([ABSENT], "wait_impossible", "/ids/0"), ([5], "invalid_input", "/ids"), (None, "invalid_input", "/ids")],
 )
-def test_runs_that_are_no_runs(dev: Dev, ids: Json, code: str) -> None:
+def test_runs_that_are_no_runs(dev: Dev, ids: Json, code: str, pointer: str) -> None:
     waits = node("waits", "wait_workflows", {"ids": {"ref": "input.ids"}})
-    assert is_told(dev, run(dev, chain("nobody-there", waits), {"ids": ids}), code, "waits")
+    assert is_told(dev, run(dev, chain("nobody-there", waits), {"ids": ids}), code, "waits", pointer=pointer)
 
 
 @pytest.mark.parametrize("what", ["list", "number", "class"])
@@ -248,7 +250,7 @@ def test_a_state_over_its_limit(dev: Dev) -> None:
     document = chain("large", node("first", "set_field", {"field": "state.first", "value": 1}), note)
     document["settings"] = {"limits": {"max_state_bytes": 100}}
     ended = run(dev, document, {"note": "x" * 200})
-    assert is_told(dev, ended, "budget_state_bytes", "note", limit=100, actual=221)
+    assert is_told(dev, ended, "budget_state_bytes", "note", pointer="/note", limit=100, actual=221)
     assert (ended["state"], ended["budget"]["state_bytes"]) == ({"first": 1}, 11)
     assert is_told(dev, retry(dev, ended["id"]), "budget_state_bytes", "note")
 

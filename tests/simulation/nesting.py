@@ -83,7 +83,12 @@ class Nesting:
             ulids = [row.ulid for row in mine if row.trigger_key == asked.group]
         stranger = next((ulid for ulid in ulids if ulid not in self._memory.ulids), None)
         if stranger is not None:
-            return Raised("wait_impossible", None, {"detail": f"there is no run {stranger}"}, is_retryable=False)
+            return Raised(
+                "wait_impossible",
+                None,
+                {"pointer": "/ids", "detail": f"there is no run {stranger}"},
+                is_retryable=False,
+            )
         return Depend(tuple(ulids), asked.mode, asked.quorum, asked.timeout)
 
 

@@ -102,9 +102,9 @@ class Nesting:
             known = await children.list_known(connection, ulids, instance.owner_scope)
         stranger = next((ulid for ulid in ulids if ulid not in known), None)
         if stranger is not None:
-            return _cannot_come(f"there is no run {stranger}")
+            return _cannot_come(asked, ulids.index(stranger), f"there is no run {stranger}")
         if instance.ulid in ulids:
-            return _cannot_come(f"the run {instance.ulid} would wait for itself")
+            return _cannot_come(asked, ulids.index(instance.ulid), f"the run {instance.ulid} would wait for itself")
         return Depend(tuple(ulids), asked.mode, asked.quorum, asked.timeout)
 
     async def _collect(self, work: Work, asked: Collecting) -> HandlerResult:
@@ -141,5 +141,6 @@ def _refuse(asked: Starting, detail: str, **more: Any) -> Raised:
     return Raised("child_not_started", None, {"key": asked.definition, "detail": detail, **more}, is_retryable=False)
 
 
-def _cannot_come(detail: str) -> Raised:
-    return Raised("wait_impossible", None, {"detail": detail}, is_retryable=False)
+def _cannot_come(asked: Awaiting, place: int, detail: str) -> Raised:
+    pointer = f"/ids/{place}" if asked.group is None else "/group"
+    return Raised("wait_impossible", None, {"pointer": pointer, "detail": detail}, is_retryable=False)

@@ -11,6 +11,7 @@ from korak.core.facts import Raised
 from korak.core.rows import Instance
 from korak.core.states import list_saved, note_writers
 from korak.graphs.hygiene import size
+from korak.graphs.paths import pointer
 from korak.graphs.plans import PlannedNode
 from korak.model import JsonObject
 
@@ -61,7 +62,9 @@ def find_breach(draft: Draft, bill: Bill, scope_id: int | None) -> Raised | None
         state = {**draft.get_state(scope_id), **bill.written}
         actual = size({key: state[key] for key in state if key not in bill.removed} if bill.removed else state)
         if actual > limit:
-            return failing.limit_breach("budget_state_bytes", {"limit": limit, "actual": actual})
+            largest = max(bill.written, key=lambda key: size(bill.written[key]))
+            told: JsonObject = {"pointer": pointer([largest]), "limit": limit, "actual": actual}
+            return failing.limit_breach("budget_state_bytes", told)
     return None
 
 

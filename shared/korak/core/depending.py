@@ -23,7 +23,8 @@ def depend(draft: Draft, node: PlannedNode, step: StepRun, wanted: Depend) -> st
         return walking.complete(draft, node, step, NEXT, {})
     tally = tally.judge()
     if tally.impossible is not None:
-        return failing.fail_step(draft, node, step, blame(tally.impossible))
+        told: JsonObject = {"pointer": "/quorum" if wanted.mode == "quorum" else "/mode", "detail": tally.impossible}
+        return failing.fail_step(draft, node, step, Raised("wait_impossible", None, told, is_retryable=False))
     output: JsonObject = {"ids": list(wanted.ulids)}
     spec = WaitSpec((WaitItem(WaitKind.WORKFLOWS),))
     target = walking.park(draft, node, step, spec if wanted.timeout is None else spec.timeout(wanted.timeout), output)
@@ -34,8 +35,3 @@ def depend(draft: Draft, node: PlannedNode, step: StepRun, wanted: Depend) -> st
         rows = [Dependency(wait, place, ulid, is_needed) for place, ulid in enumerate(wanted.ulids)]
         draft.reach().dependencies.extend(rows)
     return target
-
-
-def blame(why: str) -> Raised:
-    """What a wait fails with that can't come true."""
-    return Raised("wait_impossible", None, {"detail": why}, is_retryable=False)

@@ -163,7 +163,7 @@ def _open(draft: Draft, node: PlannedNode, step: StepRun, opened: Opened) -> str
     """Let the step wait for its bodies, which are made before the decision is over."""
     limit = draft.policy.get_limit("max_for_each_items", draft.plan.settings.limits)
     if node.type == "for_each" and opened.total > limit:
-        told: JsonObject = {"limit": limit, "actual": opened.total}
+        told: JsonObject = {"pointer": "/items", "limit": limit, "actual": opened.total}
         return failing.fail_step(draft, node, step, failing.limit_breach("budget_items", told))
     ending.keep_last_output(draft, step.scope_id)
     if opened.spec is not None:

@@ -72,7 +72,7 @@ async def test_t_dep_4_and_the_run_to_blame(families: Families) -> None:
     instance = await families.flows.get_instance(waiting_id)
     assert (instance["failure_code"], instance["failure_params"]) == (
         "wait_impossible",
-        {"detail": f"the run {ulid} was cancelled"},
+        {"pointer": "/ids", "detail": f"the run {ulid} was cancelled"},
     )
 
 
@@ -81,7 +81,7 @@ async def test_a_run_that_isnt_there_is_impossible(families: Families) -> None:
     waiting_id, _ = await families.start(found["waiter"], {"ids": ["01JZZZZZZZZZZZZZZZZZZZZZZZ"]})
     await families.drain()
     instance = await families.flows.get_instance(waiting_id)
-    assert instance["failure_params"] == {"detail": "there is no run 01JZZZZZZZZZZZZZZZZZZZZZZZ"}
+    assert instance["failure_params"] == {"pointer": "/ids/0", "detail": "there is no run 01JZZZZZZZZZZZZZZZZZZZZZZZ"}
 
 
 async def test_t_dep_7_a_group_of_what_was_started(families: Families) -> None:

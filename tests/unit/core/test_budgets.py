@@ -197,7 +197,8 @@ def test_the_state_is_measured_after_pruning() -> None:
     assert get_status(pruned(*nodes, keep=1, limits={"max_state_bytes": 100})) is COMPLETED
     run = Run(document(*nodes, limits={"max_state_bytes": 100}))
     drain(run)
-    assert fails_with(run, "budget_state_bytes")["limit"] == 100
+    told = fails_with(run, "budget_state_bytes")
+    assert (told["limit"], told["pointer"]) == (100, "/b")
 
 
 def test_rounds_are_counted_by_visit() -> None:

@@ -85,7 +85,8 @@ def test_t_dep_4_a_failed_run_fails_the_waiter_by_name() -> None:
     waiter, runs = start(kin, 2, is_bad=True)
     end(kin, runs[1])
     row = kin.instance(waiter)
-    assert (row.failure_code, row.failure_params) == ("wait_impossible", {"detail": f"the run {runs[1]} has failed"})
+    told = {"pointer": "/ids", "detail": f"the run {runs[1]} has failed"}
+    assert (row.failure_code, row.failure_params) == ("wait_impossible", told)
 
 
 def test_t_dep_5_a_quorum_that_is_out_of_reach_fails_at_once() -> None:

@@ -156,7 +156,7 @@ def test_more_items_than_the_limit_fail_the_step_and_keep_the_planner() -> None:
     """Defect 19 of the reference."""
     run = Run(gather([1, 2, 3]), policy=Policy(limits={**Policy().limits, "max_for_each_items": 2}))
     assert run.instance.failure_code == "budget_items"
-    assert run.instance.failure_params == {"limit": 2, "actual": 3}
+    assert run.instance.failure_params == {"pointer": "/items", "limit": 2, "actual": 3}
     run.memory.policy = Policy()
     run.tell(RetryAsked())
     drain(run)

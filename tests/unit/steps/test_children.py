@@ -111,7 +111,7 @@ async def test_what_woke_it_is_collected_or_fails() -> None:
     assert done == Collecting((ID,))
     told: JsonObject = {"impossible": "the run X is failed"}
     failed = await resume(WaitWorkflows(), config, Signal(SignalKind.ENDED, payload=told), {"ids": [ID]})
-    assert failed == Fail("wait_impossible", params={"detail": "the run X is failed"})
+    assert failed == Fail("wait_impossible", params={"pointer": "/ids", "detail": "the run X is failed"})
     late = await resume(WaitWorkflows(), config, Signal(SignalKind.TIMEOUT), {"ids": [ID]})
     assert late == Complete("timed_out", {})
 

@@ -71,7 +71,8 @@ class WaitWorkflows(StepType):
             return resume_default(self.key, signal, {})
         told = signal.payload if isinstance(signal.payload, dict) else {}
         if told.get("impossible") is not None:
-            return Fail("wait_impossible", params={"detail": told["impossible"]})
+            pointer = "/group" if "group" in ctx.config else "/ids"
+            return Fail("wait_impossible", params={"pointer": pointer, "detail": told["impossible"]})
         ids = (ctx.output() or {}).get("ids")
         return Collecting(read_ulids(ids), _get_mode(ctx.config), ctx.config.get("merge") is True)
 
