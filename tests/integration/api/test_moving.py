@@ -556,10 +556,11 @@ async def test_few_at_a_time(here: Place) -> None:
 
 async def test_another_owners_rows_are_out_of_reach(here: Place, there: Place) -> None:
     """A document may name what it wants: what it makes is its owner's, and hangs below nothing of another's."""
-    ulid = await begin(here, there, chain("keys", node("a", "test.price", order="a")))
+    document = chain("keys", node("a", "test.price", order="a"))
+    ulid = await begin(here, there, document)
     await move(here, there, ulid)
     lines = await take_out(here.api, ulid)
-    get_head(lines)["instance"]["parent"] = ulid
+    get_head(lines)["instance"]["parent"] = (await there.api.start("keys"))["id"]
     token = await there.api.make_token(OwnerRole.OPERATOR, owner="team:2")
     made = (await send_in(there.api, lines, token=token)).json()
     assert (made["owner"], made["parent"]) == ("team:2", None)
