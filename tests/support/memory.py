@@ -293,6 +293,7 @@ class Memory:
         family.look_again()
         self._undo.append(partial(self._restore, instance_id, before))
         self.families[instance_id] = family
+        self.plans[changes.instance.version_id] = changes.before.plan  # replaced, perhaps, since it was asked for
         self.ulids[family.instance.ulid] = instance_id
         self.owners.update(dict.fromkeys((step.id for step in changes.new_steps), instance_id))
         return True
