@@ -164,7 +164,7 @@ def test_more_items_than_the_limit_fail_the_step_and_keep_the_planner() -> None:
 
 
 def test_a_quorum_above_the_number_of_items_fails_at_once() -> None:
-    run = Run(gather([1, 2], mode="quorum", quorum=3))
+    run = Run(gather({"literal": [1, 2]}, mode="quorum", quorum=3))
     assert run.instance.failure_code == "quorum_unreachable"
     assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 2, "failed": 0}
 

@@ -53,6 +53,8 @@ async def resume(kind: Any, config: JsonObject, signal: Signal, parked: JsonObje
         ("wait_workflows", {"ids": [ID], "group": "g"}, [""]),
         ("wait_workflows", {"ids": [ID], "mode": "quorum"}, ["/quorum"]),
         ("wait_workflows", {"ids": [ID], "quorum": 2}, ["/quorum"]),
+        ("wait_workflows", {"ids": [ID], "mode": "quorum", "quorum": 2}, ["/quorum"]),
+        ("wait_workflows", {"ids": [ID], "mode": "quorum", "quorum": 1}, []),
         ("wait_workflows", {"ids": [ID], "mode": "quorum", "quorum": 0}, ["/quorum"]),
         ("wait_workflows", {"ids": [ID], "mode": "some"}, ["/mode"]),
     ],

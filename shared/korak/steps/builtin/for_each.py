@@ -87,7 +87,7 @@ class ForEach(PureType[Gathering]):
         return (Outcome(NEXT, label="Then"),)
 
     def validate_config(self, config: JsonObject, scope: Scope) -> Sequence[Issue]:
-        """A quorum goes with its mode and no other; what is written out as the items is a list."""
+        """A quorum goes with its mode and no other; items that are written out are a list, and enough for it."""
         issues: list[Issue] = []
         if (config.get("mode") == "quorum") != ("quorum" in config):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
@@ -96,6 +96,9 @@ class ForEach(PureType[Gathering]):
         items = config.get("items")
         if not isinstance(items, list) and not shapes.is_form(items):
             issues.append(shapes.wrong("/items", "A list or a value form is expected."))
+        quorum = config.get("quorum")
+        if isinstance(items, list) and isinstance(quorum, int) and quorum > len(items):
+            issues.append(shapes.wrong("/quorum", f"{quorum} of {len(items)} items can't succeed."))
         return issues
 
     def compile(self, config: JsonObject) -> Gathering:

@@ -47,10 +47,13 @@ class WaitWorkflows(StepType):
         return (Outcome(NEXT, label="Then"), *limit)
 
     def validate_config(self, config: JsonObject, scope: Scope) -> Sequence[Issue]:
-        """Ids or a group; a quorum goes with its mode and no other."""
+        """Ids or a group; a quorum goes with its mode and no other, and ids that are written out are enough for it."""
         issues = shapes.exactly_one(config, ("ids", "group"))
         if (config.get("mode") == "quorum") != ("quorum" in config):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
+        ids, quorum = config.get("ids"), config.get("quorum")
+        if isinstance(ids, list) and isinstance(quorum, int) and quorum > len(ids):
+            issues.append(shapes.wrong("/quorum", f"{quorum} of {len(ids)} runs can't complete."))
         return issues
 
     async def handle(self, ctx: StepContext) -> Returned:
