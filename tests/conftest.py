@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support import databases, servers
+from tests.support.clones import Clones
 from tests.support.vhosts import Vhosts
 
 settings.register_profile("korak", deadline=None)
@@ -36,24 +37,31 @@ def database_template(postgres_url: str) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture(scope="session")
+def clones(postgres_url: str, database_template: str) -> Iterator[Clones]:
+    """The databases of this run that tests have one after another."""
+    clones = Clones(postgres_url, database_template)
+    yield clones
+    clones.close()
+
+
 @pytest.fixture
-def database_url(postgres_url: str, database_template: str) -> Iterator[str]:
+def database_url(clones: Clones) -> Iterator[str]:
     """A migrated database of the test's own, in which it may commit."""
-    with databases.cloned(postgres_url, database_template) as url:
+    with clones.lend() as url:
         yield url
 
 
 @pytest.fixture
-def empty_database_url(postgres_url: str) -> Iterator[str]:
+def empty_database_url(clones: Clones) -> str:
     """A database of the test's own with nothing in it: for tests of the migrations."""
-    with databases.empty(postgres_url) as url:
-        yield url
+    return clones.make_empty()
 
 
 @pytest.fixture(scope="session")
-def shared_database_url(postgres_url: str, database_template: str) -> Iterator[str]:
+def shared_database_url(clones: Clones) -> Iterator[str]:
     """The migrated database of the tests that roll back."""
-    with databases.cloned(postgres_url, database_template) as url:
+    with clones.lend() as url:
         yield url
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from korak.model import Json, JsonObject
-from tests.support import databases, devs
+from tests.support import devs
+from tests.support.clones import Clones
 from tests.support.devs import Dev, start_dev
 from tests.support.graphs import chain, node
 from tests.support.servers import ROOT
@@ -23,9 +24,9 @@ OK = node("ok", "e2e.jumps", {"to": None})
 
 
 @pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory, postgres_url: str, database_template: str) -> Iterator[Dev]:
+def dev(tmp_path_factory: pytest.TempPathFactory, clones: Clones) -> Iterator[Dev]:
     folder = tmp_path_factory.mktemp("bad")
-    with databases.cloned(postgres_url, database_template) as url:
+    with clones.lend() as url:
         given = {
             "KORAK_DATABASE__URL": url,
             "KORAK_STEPS": "tests.e2e.steps",

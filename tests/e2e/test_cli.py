@@ -13,7 +13,8 @@ import pytest
 
 from korak import graph, ref
 from korak.graphs.builder import GraphBuilder
-from tests.support import databases, devs
+from tests.support import devs
+from tests.support.clones import Clones
 from tests.support.devs import Dev, start_dev
 from tests.support.waiting import eventually_blocking
 
@@ -76,12 +77,12 @@ class Terminal:
 
 
 @pytest.fixture(scope="module")
-def korak(tmp_path_factory: pytest.TempPathFactory, postgres_url: str, database_template: str) -> Iterator[Terminal]:
+def korak(tmp_path_factory: pytest.TempPathFactory, clones: Clones) -> Iterator[Terminal]:
     """A terminal in the directory in which `korak dev` runs."""
     directory = tmp_path_factory.mktemp("desk")
     (directory / "desk.py").write_text(FLAKY)
     with (
-        databases.cloned(postgres_url, database_template) as url,
+        clones.lend() as url,
         start_dev(directory, "--steps", "desk", KORAK_DATABASE__URL=url) as dev,
     ):
         terminal = Terminal(directory, dev)

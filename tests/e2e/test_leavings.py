@@ -10,7 +10,8 @@ import pytest
 
 from korak import graph, ref
 from tests.e2e.test_cli import Terminal
-from tests.support import databases, devs
+from tests.support import devs
+from tests.support.clones import Clones
 from tests.support.devs import start_dev
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(120)]
@@ -39,13 +40,13 @@ async def write(ctx: StepContext, stop: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def korak(tmp_path: Path, postgres_url: str, database_template: str) -> Iterator[Terminal]:
+def korak(tmp_path: Path, clones: Clones) -> Iterator[Terminal]:
     """A terminal in the directory in which `korak dev` runs."""
     (tmp_path / "desk.py").write_text(STEPS)
     built = graph("novel").trigger("manual", inputs={"stop": {"type": "string", "required": True}})
     built.node("write", "desk.write", stop=ref("input.stop")).save("novel").node("done", "end")
     with (
-        databases.cloned(postgres_url, database_template) as url,
+        clones.lend() as url,
         start_dev(tmp_path, "--steps", "desk", KORAK_DATABASE__URL=url) as dev,
     ):
         terminal = Terminal(tmp_path, dev)

@@ -1,4 +1,4 @@
-"""The test servers themselves: clones are apart, what was rolled back is gone, what killed runs left is dropped."""
+"""The test servers themselves: databases are apart and as new, and what killed runs left is dropped."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from psycopg import sql
 
 from tests.support import databases, servers, vhosts
+from tests.support.clones import Clones
 
 GONE = 4_194_305  # above the largest pid of any system we run on
 
@@ -32,6 +33,61 @@ async def test_each_test_has_a_database_of_its_own(database_url: str, shared_dat
         await connection.close()
     assert name.startswith(databases.PREFIX)
     assert name not in shared_database_url
+
+
+def write(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def read(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(query).fetchall()
+
+
+KEPT = "select (select count(*) from korak.flow_weights), (select version from korak.hold_state)"
+NUMBER = "select nextval('korak.workflow_instances_id_seq')"
+
+
+def test_a_database_is_lent_again_as_if_nobody_had_had_it(clones: Clones) -> None:
+    with clones.lend() as first:
+        kept, number = read(first, KEPT), read(first, NUMBER)
+        write(first, "insert into korak.flow_weights values ('team:1', 2)")
+        write(first, "update korak.hold_state set version = version + 7")
+        write(first, "delete from korak.alembic_version")
+        assert read(first, KEPT) != kept
+    with clones.lend() as second:
+        assert second == first
+        assert read(second, KEPT) == kept
+        assert read(second, NUMBER) == number
+        assert len(read(second, "select * from korak.alembic_version")) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "drop index korak.wwait_due_idx",
+        "alter table korak.workflow_waits alter column payload set not null",
+        "create function korak.late() returns trigger language plpgsql as 'begin return new; end'",
+        "alter table korak.workflow_versions disable trigger all",
+        "create table public.mine (id integer)",
+        "analyze korak.hold_state",
+        "insert into korak.flow_weights select 'team:' || repeat('1', 100) || n, 2 from generate_series(1, 30000) n",
+    ],
+)
+def test_one_that_differs_from_a_new_one_is_not_lent_again(clones: Clones, change: str) -> None:
+    with clones.lend() as first:
+        write(first, change)
+    with clones.lend() as second:
+        assert second != first
+
+
+def test_nor_one_to_which_somebody_is_connected(clones: Clones) -> None:
+    with clones.lend() as first:
+        left = psycopg.connect(first)
+    with clones.lend() as second:
+        assert second != first
+    left.close()
 
 
 async def test_the_connection_is_in_a_transaction(connection: asyncpg.Connection[asyncpg.Record]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support import databases
 from tests.support.apis import Api, open_api
+from tests.support.clones import Clones
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ async def api(database_url: str) -> AsyncIterator[Api]:
 
 
 @pytest.fixture(scope="module")
-async def shared_api(postgres_url: str, database_template: str) -> AsyncIterator[Api]:
+async def shared_api(clones: Clones) -> AsyncIterator[Api]:
     """One for the tests of a module that leave nothing behind."""
-    with databases.cloned(postgres_url, database_template) as url:
+    with clones.lend() as url:
         async with open_api(url) as api:
             yield api

@@ -21,8 +21,8 @@ from korak.core.snapshot import Claimant
 from korak.model import JsonObject, OwnerRole
 from korak.steps.contract import Complete
 from korak.store import chunks
-from tests.support import databases
 from tests.support.apis import Api, chain, node, open_api
+from tests.support.clones import Clones
 from tests.support.copied import Lines, get_head, list_rows, send_in, take_out
 from tests.support.flows import Flows, open_flows
 
@@ -85,8 +85,8 @@ async def here(database_url: str, clock: ManualClock) -> AsyncIterator[Place]:
 
 
 @pytest.fixture
-async def there(postgres_url: str, database_template: str, clock: ManualClock) -> AsyncIterator[Place]:
-    with databases.cloned(postgres_url, database_template) as url:
+async def there(clones: Clones, clock: ManualClock) -> AsyncIterator[Place]:
+    with clones.lend() as url:
         async with open_api(url, clock=clock) as api, open_flows(url) as flows:
             yield Place(api, flows, clock)
 
@@ -522,9 +522,7 @@ async def finish(place: Place, ulid: str) -> None:
     raise AssertionError(shown)
 
 
-async def test_a_document_that_is_too_large_is_refused_on_both_ways(
-    database_url: str, postgres_url: str, database_template: str
-) -> None:
+async def test_a_document_that_is_too_large_is_refused_on_both_ways(database_url: str) -> None:
     async with open_api(database_url) as api:
         await api.publish(chain("keys", node("a", "test.price", order="a")))
         ulid = (await api.start("keys"))["id"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import databases
+from tests.support.clones import Clones
 from tests.support.flows import NOW, chain, open_flows, owner, work
 from tests.support.timers import Plan, explain, holding, insert_timers
 from tests.support.wakers import at
@@ -20,14 +20,9 @@ async def get_plan(url: str, timers: int, name: str, **given: object) -> Plan:
 
 
 @pytest.mark.parametrize("is_condition", [False, True])
-async def test_looking_for_due_waits_reads_the_due_ones_only(
-    postgres_url: str, database_template: str, is_condition: bool
-) -> None:
+async def test_looking_for_due_waits_reads_the_due_ones_only(clones: Clones, is_condition: bool) -> None:
     given = {"is_condition": is_condition, "count": 500}
-    with (
-        databases.cloned(postgres_url, database_template) as few,
-        databases.cloned(postgres_url, database_template) as many,
-    ):
+    with clones.lend() as few, clones.lend() as many:
         small = await get_plan(few, FEW, "waits_due", **given)
         large = await get_plan(many, MANY, "waits_due", **given)
     assert "wwait_due_idx" in large.indexes, large.text
