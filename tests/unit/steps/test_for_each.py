@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from korak.graphs.validation import validate
-from korak.model import JsonObject
 from korak.steps.registry import Registry
 from tests.support.bodies import body, document, for_each, node
 
@@ -26,7 +25,7 @@ REGISTRY = Registry()
         (3, {}, ["/items"]),
     ],
 )
-def test_configs_at_publish(items: Any, members: JsonObject, pointers: list[str]) -> None:
+def test_configs_at_publish(items: Any, members: dict[str, Any], pointers: list[str]) -> None:
     """Items that are written out are enough for the quorum: nothing is published that can't come true."""
     found = validate(
         document(for_each(items, body(node("x", "set_field", field="state.a", value=1)), **members)), REGISTRY
