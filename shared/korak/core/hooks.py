@@ -75,7 +75,7 @@ def _describe(draft: Draft, failed: StepRun, error: Raised, *, is_retried: bool)
         category=failed.error_category or FailureCategory.STEP,
         propagation="retry" if is_retried else "none",
         non_retryable=not error.is_retryable,
-        handled=True,
+        handled=is_retried,
         code=error.code,
         created_at=draft.now,
         type=error.type,

@@ -62,6 +62,7 @@ async def test_a_cancelled_run_tells_how_far_its_undoing_is(api: Api, database_u
     assert {step["order"] for step in steps if step["role"] != "compensate"} == {None}
     [failure] = (await api.get(f"{one}/failures")).json()["items"]
     assert (failure["source"], failure["node"], failure["code"]) == ("hook", "a", "test.no")
+    assert failure["handled"] is False
     events = [event for event in (await api.get(f"{one}/events")).json()["items"] if event["type"].startswith("Hook")]
     assert [(event["type"], event["data"]["role"]) for event in events] == [
         ("HookStarted", "compensate"),

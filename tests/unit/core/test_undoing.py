@@ -149,7 +149,7 @@ def test_an_undo_that_always_fails_stops_no_other_and_is_told() -> None:
         ("b", 2, StepStatus.FAILED),
         ("a", 1, StepStatus.COMPLETED),
     ]
-    assert [row.propagation for row in run.family.failures] == ["retry", "none"]
+    assert [(row.propagation, row.handled) for row in run.family.failures] == [("retry", True), ("none", False)]
     assert {row.source for row in run.family.failures} == {"hook"}
     told = [event.data for event in run.list_events(EventType.HOOK_FAILED)]
     assert [(data or {})["will_retry"] for data in told] == [True, False]
