@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -82,12 +83,15 @@ def test_one_that_differs_from_a_new_one_is_not_lent_again(clones: Clones, chang
         assert second != first
 
 
-def test_nor_one_to_which_somebody_is_connected(clones: Clones) -> None:
+def test_nor_one_to_which_somebody_is_connected_who_is_thrown_out(clones: Clones) -> None:
     with clones.lend() as first:
         left = psycopg.connect(first)
     with clones.lend() as second:
         assert second != first
-    left.close()
+    with closing(left), pytest.raises(psycopg.OperationalError):
+        left.execute("select 1")
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(first)
 
 
 async def test_the_connection_is_in_a_transaction(connection: asyncpg.Connection[asyncpg.Record]) -> None:

@@ -57,8 +57,8 @@ LOOK = """
            pg_database_size(current_database()) as size
 """
 
-CONNECTED = """
-    select count(*) from pg_stat_activity
+OTHERS = """
+    from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
 """
 
@@ -87,7 +87,9 @@ class Clones:
         url = self._free.pop() if self._free else self._make()
         yield url
         with psycopg.connect(url, autocommit=True) as connection:
-            if self._is_as_new(connection):
+            if _count_connected(connection):
+                self._shut(connection)
+            elif self._is_as_new(connection):
                 self._empty(connection)
                 self._free.append(url)
 
@@ -111,7 +113,14 @@ class Clones:
         assert self._new is not None
         look = _look(connection)
         is_same = (look.catalogue, look.analysed) == (self._new.catalogue, self._new.analysed)
-        return is_same and look.size <= self._new.size + GROWN and not _count_connected(connection)
+        return is_same and look.size <= self._new.size + GROWN
+
+    def _shut(self, connection: Connection) -> None:
+        """Whoever is connected is thrown out, and doesn't come back."""
+        connection.execute(
+            sql.SQL("alter database {} allow_connections false").format(sql.Identifier(connection.info.dbname))
+        )
+        connection.execute(f"select pg_terminate_backend(pid) {OTHERS}")
 
     def _empty(self, connection: Connection) -> None:
         with connection.transaction():
@@ -134,7 +143,7 @@ def _look(connection: Connection) -> Look:
 
 def _count_connected(connection: Connection) -> int:
     with connection.cursor(row_factory=scalar_row) as cursor:
-        return int(cursor.execute(CONNECTED).fetchone() or 0)
+        return int(cursor.execute(f"select count(*) {OTHERS}").fetchone() or 0)
 
 
 def _list_tables(connection: Connection) -> list[sql.Identifier]:

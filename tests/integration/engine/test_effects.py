@@ -42,12 +42,18 @@ def database(request: pytest.FixtureRequest, database_url: str) -> Iterator[conf
         connection.execute("create table public.ledger (amount integer not null)")
     if request.param == "the plain connection":
         yield config.Database(url=database_url)
-        return
-    url = grant_effects(database_url, "korak", role, "it's s3cret @:/")
+    else:
+        yield from _grant(database_url, role)
     with psycopg.connect(database_url) as connection:
+        connection.execute("drop table public.ledger")
+
+
+def _grant(url: str, role: str) -> Iterator[config.Database]:
+    effects = grant_effects(url, "korak", role, "it's s3cret @:/")
+    with psycopg.connect(url) as connection:
         connection.execute(sql.SQL("grant select, insert on public.ledger to {}").format(sql.Identifier(role)))
-    yield config.Database(url=database_url, effect_url=url)
-    with psycopg.connect(database_url) as connection:
+    yield config.Database(url=url, effect_url=effects)
+    with psycopg.connect(url) as connection:
         connection.execute(sql.SQL("drop owned by {0} cascade").format(sql.Identifier(role)))
         connection.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
 
