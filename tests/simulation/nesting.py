@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TypeAlias, assert_never
 
+from korak.core import forking
 from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.core.opening import Opening, Version
 from korak.core.rows import Instance, StepRun
@@ -79,8 +80,7 @@ class Nesting:
     def _await(self, step: StepRun, asked: Awaiting) -> HandlerResult:
         ulids = list(asked.ulids)
         if asked.group is not None:
-            mine = [family.instance for family in self._memory.list_children(step.instance_id)]
-            ulids = [row.ulid for row in mine if row.trigger_key == asked.group]
+            ulids = self._list_group(step.instance_id, asked.group)
         stranger = next((ulid for ulid in ulids if ulid not in self._memory.ulids), None)
         if stranger is not None:
             return Raised(
@@ -90,6 +90,16 @@ class Nesting:
                 is_retryable=False,
             )
         return Depend(tuple(ulids), asked.mode, asked.quorum, asked.timeout)
+
+    def _list_group(self, instance_id: int, group: str) -> list[str]:
+        """The runs of a group: some of those that hang below the run if any do, and others only in a fork."""
+        ulids = self._memory.list_group(instance_id, group)
+        children = (family.instance for family in self._memory.list_children(instance_id))
+        own = {row.ulid for row in children if row.trigger_key == group}
+        assert not own or own.intersection(ulids), (own, ulids)
+        labels = self._memory.families[instance_id].instance.labels
+        assert own.issuperset(ulids) or any(label.startswith(forking.LABEL) for label in labels), (own, ulids)
+        return ulids
 
 
 def _is_done(row: Instance) -> bool:

@@ -17,6 +17,7 @@ from korak.store.sealing import Ids, seal
 from korak.store.transacting import Outdated
 from tests.simulation import invariants
 from tests.simulation.network import Faults
+from tests.simulation.undoing import check_fork
 from tests.support import stamps
 from tests.support.memory import Counter, Memory
 from tests.support.rooms import Held
@@ -191,6 +192,7 @@ class Store:
             invariants.check_changes(changes)
             invariants.check_after(self.memory, changes)
             invariants.check_holds(self.memory, changes)
+            check_fork(self.memory, changes)
             is_whole = changes.is_ended or changes.instance.lock_version % self.every == 0
             invariants.check_family(self.memory, before.get(changes.instance.id), changes, is_whole=is_whole)
         if self._random.random() < self.faults.answer:

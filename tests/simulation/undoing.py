@@ -41,6 +41,17 @@ def list_copied(family: Family) -> set[int]:
     return {event.step_run_id for event in before if event.step_run_id is not None}
 
 
+def check_fork(memory: Memory, changes: Changes) -> None:
+    """Nothing that a fork has from where it came was undone by then."""
+    if changes.fork is None:
+        return
+    rows = memory.families[changes.instance.id].compensations.values()
+    undone = {(row.node_id, row.visit) for row in rows if row.status is not CompensationStatus.KEPT}
+    made = memory.families[changes.fork.instance.id]
+    copied = map(made.steps.__getitem__, list_copied(made))
+    assert not undone.intersection((step.node_id, step.visit) for step in copied)
+
+
 def count_undone(family: Family) -> int:
     """How many compensations of an instance were run to an end."""
     return sum(

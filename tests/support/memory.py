@@ -12,7 +12,7 @@ from korak.core.changes import Cascade, Changes, Leavings, Outward
 from korak.core.counters import DONE, Counters
 from korak.core.failing import get_told
 from korak.core.holds import NO_HOLDS, Held, Holds
-from korak.core.past import TURNS, Line, Past
+from korak.core.past import TURNS, Begun, Line, Past, Stored, Undone
 from korak.core.rows import (
     Artifact,
     Child,
@@ -32,16 +32,18 @@ from korak.graphs.plans import Plan
 from korak.model import (
     CompensationStatus,
     DeliveryKind,
+    EventType,
     InstanceStatus,
     JsonObject,
     ScopeStatus,
     StepRole,
     StepStatus,
+    TriggerKind,
     WaitKind,
     WaitStatus,
 )
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds, has_ended
+from korak.store.loading import get_holds, has_ended, read_begun
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
@@ -364,6 +366,18 @@ class Memory:
         """The family of that ULID."""
         return self.families[self.ulids[ulid]]
 
+    def list_group(self, instance_id: int, group: str) -> list[str]:
+        """What `children.list_group` gives: the runs of a group, else those that may have been in it."""
+        told, family = set[str](), self.families[instance_id]
+        for step in _list_starting(family.steps.values()):
+            given = step.input if isinstance(step.input, dict) else {}
+            told.update(_list_texts(step.output) if given.get("group") == group or "truncated" in given else ())
+        told.update(ulid for begun in _read_carried(family) for ulid in begun.ulids)
+        there = [ulid for ulid in told if ulid in self.ulids]
+        rows = [self.find_ulid(ulid).instance for ulid in there]
+        found = [row.ulid for row in rows if (row.trigger_type, row.trigger_key) == (TriggerKind.WORKFLOW, group)]
+        return sorted(found or told.difference(there))
+
     def list_children(self, instance_id: int) -> list[Family]:
         """The runs that one has started, by their ids."""
         found = [family for family in self.families.values() if family.parent_id == instance_id]
@@ -396,6 +410,20 @@ class Memory:
         family.failures.extend(changes.failures)
         if changes.leavings is not None:
             _write_left(family, changes.leavings, fault)
+            self._carry(family, changes.leavings, fault)
+
+    def _carry(self, family: Family, left: Leavings, fault: Fault) -> None:
+        """What a fork has of the run that it comes from; a test's memory may hold the fork alone."""
+        fault()
+        for carried in left.carried:
+            if carried.source in self.ulids:
+                twin = copy(self.find_ulid(carried.source).artifacts[carried.key])
+                step = family.steps.get(carried.step_run_id or 0)
+                twin.instance_id = carried.instance_id
+                twin.node_id = twin.visit = twin.execution_id = None
+                if step is not None:
+                    twin.node_id, twin.visit, twin.execution_id = step.node_id, step.visit, step.execution_id
+                family.artifacts[twin.key] = twin
 
     def _write_signals(self, family: Family, changes: Changes, fault: Fault) -> None:
         fault()
@@ -533,7 +561,61 @@ def read_past(family: Family) -> Past:
     for step in family.steps.values():
         if step.role is StepRole.STEP:
             visits[step.node_id] = max(step.visit, visits.get(step.node_id, 0))
-    return Past(tuple(lines), visits)
+    undone = [
+        Undone(row.seq, row.node_id, row.visit)
+        for row in sorted(family.compensations.values(), key=lambda row: row.seq)
+        if row.status is not CompensationStatus.KEPT
+    ]
+    return Past(tuple(lines), visits, tuple(undone), tuple(_list_begun(family)), tuple(_list_stored(family)))
+
+
+def _list_begun(family: Family) -> list[Begun]:
+    """What `past_begun` reads."""
+    inside = _list_starting(step for step in family.steps.values() if step.scope_id is not None)
+    own = [
+        Begun(_find_first(family, step), tuple(_list_texts(step.output)))
+        for step in inside
+        if isinstance(step.input, dict) and not step.input.keys().isdisjoint(("group", "truncated"))
+    ]
+    return [*own, *_read_carried(family)]
+
+
+def _list_starting(steps: Iterable[StepRun]) -> list[StepRun]:
+    """The attempts that have started runs, of each node's newest visit in its place."""
+    started = [step for step in steps if step.node_type == "start_workflows" and _list_texts(step.output)]
+    newest: dict[tuple[int | None, str], int] = {}
+    for step in started:
+        place = (step.scope_id, step.node_id)
+        newest[place] = max(step.visit, newest.get(place, 0))
+    return [step for step in started if step.visit == newest[step.scope_id, step.node_id]]
+
+
+def _list_texts(output: JsonObject | None) -> list[str]:
+    lists = [value if isinstance(value, list) else [value] for value in (output or {}).values()]
+    return [text for texts in lists for text in texts if isinstance(text, str)]
+
+
+def _read_carried(family: Family) -> list[Begun]:
+    told = [event.data or {} for event in family.events if event.type is EventType.INSTANCE_FORKED]
+    listed: list[Any] = [each.get("started") or [] for each in told]
+    return [begun for each in listed for item in each for begun in read_begun(item)]
+
+
+def _find_first(family: Family, step: StepRun) -> int:
+    return next(event.seq for event in family.events if event.step_run_id == step.id)
+
+
+def _list_stored(family: Family) -> Iterator[Stored]:
+    """What `past_artifacts` reads."""
+    for artifact in family.artifacts.values():
+        attempts = [
+            step
+            for step in family.steps.values()
+            if step.role is StepRole.STEP and step.execution_id == artifact.execution_id
+        ]
+        if artifact.execution_id is None or attempts:
+            seqs = [_find_first(family, step) for step in attempts]
+            yield Stored(artifact.key, min(seqs, default=None))
 
 
 def _write_scopes(family: Family, changes: Changes, fault: Fault) -> None:

@@ -67,10 +67,21 @@ class Outward:
 
 
 @dataclass(eq=False)
+class Carried:
+    """An artifact that a fork takes along from the run of that ULID: as left by an attempt of its own, or by nobody."""
+
+    source: str
+    key: str
+    instance_id: int
+    step_run_id: int | None
+
+
+@dataclass(eq=False)
 class Leavings:
     """What steps leave beside their records. `closed_chunks`: visits, by execution id, that need theirs no longer."""
 
     artifacts: list[Artifact] = field(default_factory=list)
+    carried: list[Carried] = field(default_factory=list)
     closed_chunks: list[str] = field(default_factory=list)
 
 

@@ -24,8 +24,44 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Undone:
+    """A completed visit whose compensation has begun, at the number of the event that tells of its completion."""
+
+    seq: int
+    node: str
+    visit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Runs that were started inside of a container, at the number of the first event of the visit that did."""
+
+    seq: int
+    ulids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An artifact, at the number of the first event of the visit that left it; None where it came from outside."""
+
+    key: str
+    seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
-    """The lines in their order, and the newest visit that each node ever had."""
+    """The lines in their order, and the newest visit that each node ever had; of whatever place in the graph, what was
+    undone, which runs were started in bodies, and what is kept beside the state.
+    """
 
     lines: tuple[Line, ...]
     visits: Mapping[str, int]
+    undone: tuple[Undone, ...] = ()
+    begun: tuple[Begun, ...] = ()
+    artifacts: tuple[Stored, ...] = ()
+
+    def stands(self, seq: int, until: int) -> bool:
+        """Whether an event belongs to what led to the line `until`: no rewind has left it behind."""
+        return seq <= until and not any(
+            line.type is EventType.INSTANCE_REWOUND and int(line.told["seq"]) < seq < line.seq for line in self.lines
+        )

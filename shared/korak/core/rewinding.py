@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
 from korak.core import ending, walking
 from korak.core.draft import Draft
+from korak.core.past import Past
 from korak.core.states import Position, Standing, replay
 from korak.errors import Conflict
 from korak.model import EventType, InstanceStatus, JsonObject
 
 REWOUND = "rewound"
 """A part of the bookkeeping: how often the run went back. From then on every node's visits are counted."""
+
+ENDED: Final = "it has ended for whoever waited for it; fork it instead"
+UNDONE: Final = "what it had done was undone; fork it to a step before that, or start anew"
+"""Why an instance can't be rewound."""
 
 
 def rewind(draft: Draft, to: str, actor: JsonObject | None) -> None:
@@ -21,9 +27,10 @@ def rewind(draft: Draft, to: str, actor: JsonObject | None) -> None:
     undone as it failed, or where `to` names no such step.
     """
     instance = draft.instance
-    was_undone = instance.is_ended and draft.plan.settings.compensate_on_failure
-    if was_undone or (instance.is_ended and instance.status is not InstanceStatus.FAILED):
-        raise Conflict("instance_not_rewindable", status=instance.status)
+    if instance.is_ended and instance.status is not InstanceStatus.FAILED:
+        raise Conflict("instance_not_rewindable", status=instance.status, why=ENDED)
+    if instance.is_ended and draft.plan.settings.compensate_on_failure:
+        raise Conflict("instance_not_rewindable", status=instance.status, why=UNDONE)
     standing = list_standing(draft)
     target = find(draft, standing, to)
     _clear(draft)
@@ -39,10 +46,15 @@ def rewind(draft: Draft, to: str, actor: JsonObject | None) -> None:
 
 def list_standing(draft: Draft) -> list[Standing]:
     """The lines of the run's history that no rewind has undone. Conflict where they don't tell where it stood."""
+    return replay(draft.plan, get_past(draft).lines)
+
+
+def get_past(draft: Draft) -> Past:
+    """The run's history. Conflict where it isn't there, or where there is no graph that it could be read by."""
     past = draft.snapshot.past
     if past is None or not draft.plan.nodes:
         raise Conflict("position_unknown")
-    return replay(draft.plan, past.lines)
+    return past
 
 
 def find(draft: Draft, standing: list[Standing], to: str | None) -> Standing:

@@ -173,6 +173,8 @@ async def _write_left(runner: Runner, batch: Sequence[Changes]) -> None:
     artifacts = [artifact for _, leavings in left for artifact in leavings.artifacts]
     artifacts.sort(key=lambda artifact: (artifact.instance_id, artifact.key))
     await _write(runner, "artifacts_keep", "artifact", artifacts)
+    carried = [row for _, leavings in left for row in leavings.carried]
+    await _write(runner, "artifacts_carry", "carried", carried)
     closed = [(instance_id, execution) for instance_id, leavings in left for execution in leavings.closed_chunks]
     if closed:
         await runner.fetch("chunks_close", closed=closed)

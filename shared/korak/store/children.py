@@ -48,9 +48,12 @@ async def resolve(connection: Connection, plans: Plans, named: Named) -> Version
 
 
 async def list_group(connection: Connection, instance_id: int, group: str) -> list[str]:
-    """The ULIDs of the runs that an instance has started under a group, in the order of their items."""
+    """The ULIDs of the runs that were started for an instance under a group, in the order of their items.
+
+    Where none of them is there any more, those that may have been: a wait for them can't come true.
+    """
     rows = await Session(connection).fetch("children_group", instance=instance_id, group=group)
-    return [row["ulid"] for row in rows]
+    return [row["ulid"] for row in rows if row["is_there"]] or [row["ulid"] for row in rows]
 
 
 async def list_known(connection: Connection, ulids: Sequence[str], owner_scope: str) -> set[str]:

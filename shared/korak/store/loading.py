@@ -8,7 +8,7 @@ from typing import Any
 
 from korak.core.counters import DONE, Counters, Pages
 from korak.core.failing import get_told
-from korak.core.past import TURNS, Line, Past
+from korak.core.past import TURNS, Begun, Line, Past, Stored, Undone
 from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.hooks import ON_DEADLINE
@@ -221,9 +221,27 @@ async def _load_past(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
     visits: dict[int, dict[str, int]] = {}
     for row in await runner.fetch("visits_count", ids=ids):
         visits.setdefault(row["instance_id"], {})[row["node_id"]] = row["visit"]
+    undone: dict[int, list[Undone]] = {}
+    for row in await runner.fetch("past_undone", ids=ids):
+        undone.setdefault(row["instance_id"], []).append(Undone(row["seq"], row["node_id"], row["visit"]))
+    begun: dict[int, list[Begun]] = {}
+    for row in await runner.fetch("past_begun", ids=ids):
+        begun.setdefault(row["instance_id"], []).extend(read_begun(row["told"]))
+    stored: dict[int, list[Stored]] = {}
+    for row in await runner.fetch("past_artifacts", ids=ids):
+        stored.setdefault(row["instance_id"], []).append(Stored(row["key"], row["seq"]))
     for snapshot in snapshots:
         own = snapshot.instance.id
-        snapshot.past = Past(tuple(lines.get(own, ())), visits.get(own, {}))
+        beside = tuple(undone.get(own, ())), tuple(begun.get(own, ())), tuple(stored.get(own, ()))
+        snapshot.past = Past(tuple(lines.get(own, ())), visits.get(own, {}), *beside)
+
+
+def read_begun(told: Any) -> list[Begun]:
+    """What is told of runs that bodies have started. It may have come with an import: nothing is taken for granted."""
+    seq, ulids = (told.get("seq"), told.get("ids")) if isinstance(told, dict) else (None, None)
+    if not isinstance(seq, int) or not isinstance(ulids, list):
+        return []
+    return [Begun(seq, tuple(str(ulid) for ulid in ulids))]
 
 
 def get_holds(match: JsonObject) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ulid import ULID
 
-from korak.core.changes import Changes, spread
+from korak.core.changes import Carried, Changes, spread
 from korak.core.rows import Artifact, Compensation, Delivery, Event, Failure, Scope, StepRun, Wait
 from korak.store.database import Runner
 
@@ -78,9 +78,10 @@ def _seal_waits(changes: Changes, ids: Ids) -> None:
 
 
 def _rename(changes: Changes, given: dict[int, int]) -> None:
-    rows: tuple[Wait | Event | Failure | Delivery | Scope | Compensation, ...]
+    rows: tuple[Wait | Event | Failure | Delivery | Scope | Compensation | Carried, ...]
     rows = (*changes.new_waits, *changes.events, *changes.failures, *changes.new_deliveries)
     rows = (*rows, *changes.new_scopes, *changes.scopes, *changes.after.scopes.values(), *changes.new_compensations)
+    rows = (*rows, *(changes.leavings.carried if changes.leavings else ()))
     for row in rows:
         if row.step_run_id is not None and row.step_run_id < 0:
             row.step_run_id = given[row.step_run_id]
@@ -113,14 +114,11 @@ def _seal_scopes(changes: Changes, ids: Ids) -> None:
 
 def _seal_instance(changes: Changes, instance_id: int) -> None:
     changes.instance.id = instance_id
-    rows: tuple[StepRun | Wait | Event | Failure | Scope | Delivery | Artifact | Compensation, ...]
+    rows: tuple[StepRun | Wait | Event | Failure | Scope | Delivery | Artifact | Carried | Compensation, ...]
     rows = (*changes.new_steps, *changes.new_waits, *changes.events, *changes.failures, *changes.new_scopes)
-    rows = (
-        *rows,
-        *changes.new_compensations,
-        *changes.new_deliveries,
-        *(changes.leavings.artifacts if changes.leavings else ()),
-    )
+    rows = (*rows, *changes.new_compensations, *changes.new_deliveries)
+    if changes.leavings is not None:
+        rows = (*rows, *changes.leavings.artifacts, *changes.leavings.carried)
     for row in rows:
         row.instance_id = instance_id
 
