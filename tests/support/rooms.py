@@ -74,7 +74,7 @@ class Rooms:
     def choose(self, key: FlowKey) -> list[int]:
         """The steps that are parked for a key and fit."""
         parked = [(step, denial) for step, denial in self.parked.values() if denial.key == key]
-        parked.sort(key=lambda each: (-each[0].priority, each[0].id))
+        parked.sort(key=lambda each: (-each[0].priority, each[0].created_at, each[0].id))
         return self.rooms[key].choose([Parked(step.id, denial.ceiling, denial.weight) for step, denial in parked])
 
     def forget(self, step_id: int) -> None:

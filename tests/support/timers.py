@@ -75,7 +75,7 @@ async def explain(connection: asyncpg.Connection[Any], name: str, **given: Any) 
 def _quote(value: Any) -> str:
     if value is None:
         return "null"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return "'{" + ", ".join(map(str, value)) + "}'"
     return "'" + str(value).replace("'", "''") + "'"
 

@@ -144,10 +144,10 @@ def take(demands: Iterable[Demand], rooms: Mapping[FlowKey, Room]) -> Denial | N
     return None
 
 
-def get_rank(demands: Sequence[Demand]) -> tuple[int, bool, int]:
+def get_rank(demands: Sequence[Demand]) -> tuple[int, bool, datetime, int]:
     """Who of several is asked first: by priority, then by age; a step that has no id yet is the youngest."""
     step = demands[0].step
-    return -step.priority, step.id < 0, abs(step.id)
+    return -step.priority, step.id < 0, step.created_at, abs(step.id)
 
 
 def shorten(key: str) -> str:

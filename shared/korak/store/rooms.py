@@ -166,7 +166,10 @@ async def _count(runner: Runner, admission: Admission) -> None:
 
 
 async def rouse(runner: Runner, rooms: Iterable[Room], rouser: Rouser, now: datetime) -> list[StepRun]:
-    """Make the best parked steps ready for which there is room under these locked keys; those that others hold not."""
+    """Make the best parked steps ready for which there is room under these locked keys; those that others hold not.
+
+    Best first.
+    """
     by_id = {room.id: room for room in rooms}
     if not by_id:
         return []
@@ -176,12 +179,18 @@ async def rouse(runner: Runner, rooms: Iterable[Room], rouser: Rouser, now: date
     for room in by_id.values():
         parked = [row for row in rows if row["limit_key"] == room.id]
         chosen |= set(room.choose([Parked(row["id"], row["limit_ceiling"], row["limit_weight"]) for row in parked]))
-    steps = {row["id"]: _read_step(row, now) for row in rows if row["id"] in chosen}
+    steps = sorted((_read_step(row, now) for row in rows if row["id"] in chosen), key=_get_turn)
     if not steps:
         return []
-    rouser.rouse(list(steps.values()), now)
-    done = await runner.fetch("flow_rouse", step=[(step.id, step.sent_at) for step in steps.values()], now=now)
-    return [steps[row["id"]] for row in done]
+    rouser.rouse(steps, now)
+    rows = await runner.fetch("flow_rouse", step=[(step.id, step.sent_at) for step in steps], now=now)
+    done = {row["id"] for row in rows}
+    return [step for step in steps if step.id in done]
+
+
+def _get_turn(step: StepRun) -> tuple[int, datetime, int]:
+    """Best first, of whatever keys: by priority, then by age."""
+    return -step.priority, step.created_at, step.id
 
 
 def _read_step(row: Any, now: datetime) -> StepRun:

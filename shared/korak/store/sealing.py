@@ -18,7 +18,10 @@ TABLES = ("workflow_instances", "workflow_step_runs", "workflow_waits", "workflo
 
 
 class Ids:
-    """Blocks of ids, one table each. What a crash leaves unused is a gap, which means nothing."""
+    """Blocks of ids, one table each. What a crash leaves unused is a gap, which means nothing.
+
+    Each process has blocks of its own, so an id tells nothing of a row's age: it only parts those of one moment.
+    """
 
     def __init__(self, block: int = BLOCK) -> None:
         self._block = block
@@ -35,10 +38,10 @@ class Ids:
         for table, count in wanted.items():
             if len(self._free[table]) < count:
                 rows = await runner.fetch("ids_take", table=table, count=max(count, self._block))
-                self._free[table].extend(row["id"] for row in reversed(rows))
+                self._free[table][:0] = [row["id"] for row in reversed(rows)]
 
     def take(self, table: str) -> int:
-        """The next id of a table; `reserve` has seen to it that there is one."""
+        """The next id of a table, higher than those before; `reserve` has seen to it that there is one."""
         return self._free[table].pop()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from korak.core.holds import Holds
 from korak.core.rates import Window
-from korak.core.rooms import Demand, FlowKey, Parked, Room, get_width, list_demands, take
+from korak.core.rooms import Demand, FlowKey, Parked, Room, get_rank, get_width, list_demands, take
 from korak.core.rows import StepRun
 from korak.graphs.limiting import FlowRule
 from korak.graphs.values import compile_value
@@ -94,6 +94,13 @@ def test_a_step_that_follows_another_waits_behind_those_who_are_parked() -> None
     assert denial is not None
     assert denial.is_behind
     assert take([Demand(KEY, step(), 1)], {KEY: room}) is None
+
+
+def test_a_higher_priority_is_asked_first_then_the_oldest_whatever_their_ids() -> None:
+    old, young, urgent = step(id=2_001), step(id=1, created_at=at(1)), step(id=3, created_at=at(2), priority=3)
+    twin, new = step(id=2_002), step(id=-1)
+    asked = sorted([new, young, twin, old, urgent], key=lambda each: get_rank([Demand(KEY, each, 1)]))
+    assert asked == [urgent, old, twin, young, new]
 
 
 def test_a_long_key_is_counted_under_its_digest() -> None:

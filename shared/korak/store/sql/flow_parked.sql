@@ -4,5 +4,5 @@ select s.id, s.limit_key, s.limit_ceiling, s.limit_weight, s.instance_id, s.owne
 from unnest(:ids::bigint[]) as wanted (id)
 cross join lateral (
     select * from workflow_step_runs s where s.limit_key = wanted.id and s.parked_for = 'limit'
-    order by s.priority desc, s.id limit :count::integer
+    order by s.priority desc, s.created_at, s.id limit :count::integer
 ) s
