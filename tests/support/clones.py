@@ -117,9 +117,9 @@ class Clones:
 
     def _shut(self, connection: Connection) -> None:
         """Whoever is connected is thrown out, and doesn't come back."""
-        connection.execute(
-            sql.SQL("alter database {} allow_connections false").format(sql.Identifier(connection.info.dbname))
-        )
+        name = sql.Identifier(connection.info.dbname)
+        with psycopg.connect(self._server, autocommit=True) as server:
+            server.execute(sql.SQL("alter database {} allow_connections false").format(name))
         connection.execute(f"select pg_terminate_backend(pid) {OTHERS}")
 
     def _empty(self, connection: Connection) -> None:
