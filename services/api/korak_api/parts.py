@@ -50,6 +50,8 @@ WAITING = shape(
     correlation=or_null(shape(key=TEXT, value=ANY)),
     since=TIME,
     due_at=or_null(TIME),
+    remaining_seconds={**or_null(SECONDS), "description": "What a pause has left until it is due."},
+    reason={**or_null(TEXT), "description": "Of a hold, as it was given."},
     task=or_null(TEXT),
     child=or_null(ULID),
 )
@@ -115,6 +117,7 @@ INSTANCE = shape(
     started_at=or_null(TIME),
     ended_at=or_null(TIME),
     deadline_at=or_null(TIME),
+    deadline_remaining_seconds={**or_null(SECONDS), "description": "What a pause has left until its deadline."},
     actions=shape(cancel=ACTION, pause=ACTION, resume=ACTION, retry=ACTION, signal=ACTION),
 )
 
