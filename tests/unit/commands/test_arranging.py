@@ -96,10 +96,3 @@ def test_a_run_of_many_items_and_waits_is_a_page() -> None:
     assert len(lines) < 60
     assert lines[-1].strip() == f"and waits {500 - MOST} times more"
     assert any(line.split() == ["9,980", "more", "9,980", "waiting"] for line in lines)
-
-
-def test_more_children_than_are_shown_are_told() -> None:
-    child = {"id": "01C", "definition": "child", "status": "completed", "trigger": {"payload": {"node": "sub"}}}
-    instance = make_instance(children=[child], has_more_children=True)
-    lines = draw(draw_instance(instance, [make("sub", kind="start_workflows")], now=NOW))
-    assert lines[-1].split() == ["and", "more", "korak", "list", "--parent", "01A"]
