@@ -9,7 +9,7 @@ from typing import Any
 from korak.errors import NotFound
 from korak.model import InstanceStatus
 from korak.owners.roles import Verb
-from korak.store import counting, details, instances
+from korak.store import bodies, counting, details, instances
 from korak.store.branches import list_branches
 from korak.store.counting import COUNTED
 from korak.store.database import Connection, Session
@@ -41,6 +41,10 @@ OLDEST = "created"
 SORT = Parameter("sort", "The oldest first, or the newest, as without it.", choices=(OLDEST, f"-{OLDEST}"))
 BY = Parameter(
     "by", "What each count is for; of several, for each of their combinations.", is_list=True, choices=(*COUNTED,)
+)
+MAX_BODIES = 10_000
+BODIES = Parameter(
+    "bodies", "Of a container with more bodies than this: the failed, the living, some of the others.", "count"
 )
 AFTER = Parameter("after", "Only events with a greater `seq`.", "count")
 
@@ -106,11 +110,18 @@ async def list_steps(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
         after = page.after[0] if page.after else None
-        rows = await details.list_steps(connection, view.instance.id, after=after, limit=page.asked)
+        most = call.query.get("bodies")
+        shown = None if most is None else await bodies.list_shown(connection, view.instance.id, min(most, MAX_BODIES))
+        rows = await details.list_steps(connection, view.instance.id, after=after, limit=page.asked, scopes=shown)
+        counts = await bodies.count_bodies(connection, rows)
         branches = await list_branches(connection, rows)
         beats = await get_beats(connection, rows)
+    sees = call.sees_failures
     items = [
-        show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=call.sees_failures)
+        {
+            **show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=sees),
+            "bodies": counts.get(row.id),
+        }
         for row in rows
     ]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
@@ -189,7 +200,7 @@ OPERATIONS = (
         READ,
         "StepPage",
         problems=(404,),
-        query=PAGE,
+        query=(BODIES, *PAGE),
     ),
     Operation(
         "GET", f"{ONE}/events", list_events, "List history.", READ, "EventPage", problems=(404,), query=(AFTER, *PAGE)

@@ -159,6 +159,10 @@ STEP = shape(
     finished_at=or_null(TIME),
     scheduled_for=or_null(TIME),
     undone_at={**or_null(TIME), "description": "When a rewind took it back."},
+    bodies={
+        **or_null({"type": "object", "additionalProperties": COUNT}),
+        "description": "Of a container: how many bodies it has, by status.",
+    },
 )
 
 EVENT = shape(seq=COUNT, type=one_of(*EventType), node=or_null(TEXT), step=or_null(ULID), data=OBJECT, at=TIME)

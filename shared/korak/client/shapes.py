@@ -126,7 +126,10 @@ class Emission(TypedDict):
 
 
 class Step(TypedDict):
-    """One attempt of one step. `id` is the attempt's, `execution` the same for all attempts of a visit."""
+    """One attempt of one step. `id` is the attempt's, `execution` the same for all attempts of a visit.
+
+    `bodies` of a container counts them by status.
+    """
 
     id: str
     execution: str
@@ -154,6 +157,7 @@ class Step(TypedDict):
     started_at: str | None
     finished_at: str | None
     scheduled_for: str | None
+    bodies: dict[str, int] | None
 
 
 class Event(TypedDict):

@@ -16,12 +16,15 @@ CHILDREN: Final = 50
 STARTING: Final = ("start_workflow", "start_workflows")
 
 
-def list_steps(caller: Caller, instance: str) -> list[dict[str, Any]]:
-    """All attempts, in the order in which they began; those that haven't come last."""
+def list_steps(caller: Caller, instance: str, bodies: int | None = None) -> list[dict[str, Any]]:
+    """The attempts, in the order in which they began; those that haven't come last.
+
+    All of them, or of a container with more `bodies` than this only some.
+    """
     steps: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
-        page = caller.get(f"/v1/instances/{instance}/steps", limit=PAGE, cursor=cursor)
+        page = caller.get(f"/v1/instances/{instance}/steps", limit=PAGE, cursor=cursor, bodies=bodies)
         steps += page["items"]
         cursor = page.get("next")
         if cursor is None:

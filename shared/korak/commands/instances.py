@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from korak.clock import Clock
+from korak.commands.arranging import MOST
 from korak.commands.calling import Caller, open_caller
 from korak.commands.drawing import draw_instance, draw_list
 from korak.commands.gathering import PAGE, list_children, list_steps
@@ -201,8 +202,8 @@ def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], 
 
 
 def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
-    """Show an instance that the API has answered, with its steps."""
-    steps = list_steps(caller, instance["id"])
+    """Show an instance that the API has answered, with its steps: in JSON all, drawn of many bodies some."""
+    steps = list_steps(caller, instance["id"], None if screen.is_json else MOST)
     answer = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
     screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
 
