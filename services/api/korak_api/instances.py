@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from korak.errors import NotFound
 from korak.model import InstanceStatus
 from korak.owners.roles import Verb
-from korak.store import details, instances
+from korak.store import bodies, counting, details, instances
 from korak.store.branches import list_branches
+from korak.store.counting import COUNTED
 from korak.store.database import Connection, Session
+from korak.store.filters import PAUSED, Filter
 from korak.store.heartbeats import get_beats
-from korak.store.instances import PAUSED, Filter, View
-from korak_api.asking import add_plans, get_view
+from korak.store.instances import View
+from korak_api.asking import complete, get_view
 from korak_api.operations import Answer, Call, Operation
 from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
 from korak_api.rendering import show_event, show_failure, show_step, show_wait
@@ -34,14 +37,44 @@ FILTERS = (
         for side in ("after", "before")
     ),
 )
+OLDEST = "created"
+SORT = Parameter("sort", "The oldest first, or the newest, as without it.", choices=(OLDEST, f"-{OLDEST}"))
+BY = Parameter(
+    "by", "What each count is for; of several, for each of their combinations.", is_list=True, choices=(*COUNTED,)
+)
+MAX_BODIES = 10_000
+BODIES = Parameter(
+    "bodies", "Of a container with more bodies than this: the failed, the living, some of the others.", "count"
+)
 AFTER = Parameter("after", "Only events with a greater `seq`.", "count")
 
 
 async def list_instances(call: Call) -> Answer:
     """GET /v1/instances."""
     page = read_page(call.query, (str,), most=call.resources.settings.api.max_page)
+    wanted = replace(
+        _read_filter(call),
+        before=page.after[0] if page.after else None,
+        is_oldest_first=call.query.get("sort") == OLDEST,
+    )
+    async with call.resources.database.acquire() as connection:
+        rows = await complete(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
+    items = [show_instance(row, sees_failures=call.sees_failures, ceilings=call.ceilings) for row in rows]
+    return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
+
+
+async def count_instances(call: Call) -> Answer:
+    """GET /v1/instances/counts."""
+    by = list(dict.fromkeys(call.query.get("by") or ("status",)))
+    async with call.resources.database.acquire() as connection:
+        rows = await counting.count_instances(connection, _read_filter(call), by)
+    is_capped = sum(row["count"] for row in rows) >= counting.MOST
+    return Answer({"items": [dict(row) for row in rows], "is_capped": is_capped})
+
+
+def _read_filter(call: Call) -> Filter:
     query = call.query
-    wanted = Filter(
+    return Filter(
         owner_scope=call.scope_or_all,
         statuses=query.get("status", ()),
         definitions=query.get("definition", ()),
@@ -55,12 +88,7 @@ async def list_instances(call: Call) -> Answer:
             for side in ("after", "before")
             if f"{name}_{side}" in query
         ],
-        before=page.after[0] if page.after else None,
     )
-    async with call.resources.database.acquire() as connection:
-        rows = await add_plans(call, connection, await instances.list_instances(connection, wanted, limit=page.asked))
-    items = [show_instance(row, sees_failures=call.sees_failures, ceilings=call.ceilings) for row in rows]
-    return Answer(make_page(page, rows, items, lambda row: (row.instance.ulid,)))
 
 
 async def get(call: Call) -> Answer:
@@ -82,11 +110,18 @@ async def list_steps(call: Call) -> Answer:
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
         after = page.after[0] if page.after else None
-        rows = await details.list_steps(connection, view.instance.id, after=after, limit=page.asked)
+        most = call.query.get("bodies")
+        shown = None if most is None else await bodies.list_shown(connection, view.instance.id, min(most, MAX_BODIES))
+        rows = await details.list_steps(connection, view.instance.id, after=after, limit=page.asked, scopes=shown)
+        counts = await bodies.count_bodies(connection, rows)
         branches = await list_branches(connection, rows)
         beats = await get_beats(connection, rows)
+    sees = call.sees_failures
     items = [
-        show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=call.sees_failures)
+        {
+            **show_step(row, branch=branches.get(row.scope_id or 0), beat=beats.get(row.id), sees_failures=sees),
+            "bodies": counts.get(row.id),
+        }
         for row in rows
     ]
     return Answer(make_page(page, rows, items, lambda row: (row.ulid,)))
@@ -145,7 +180,16 @@ OPERATIONS = (
         "List instances, the newest first; refused starts are left out.",
         READ,
         "InstancePage",
-        query=(*FILTERS, *PAGE),
+        query=(*FILTERS, SORT, *PAGE),
+    ),
+    Operation(
+        "GET",
+        "/v1/instances/counts",
+        count_instances,
+        "Count instances by status, or by what `by` names; refused starts are left out.",
+        READ,
+        "InstanceCounts",
+        query=(*FILTERS, BY),
     ),
     Operation("GET", ONE, get, "Read an instance.", READ, "Instance", problems=(404,), query=(WAIT,)),
     Operation(
@@ -156,7 +200,7 @@ OPERATIONS = (
         READ,
         "StepPage",
         problems=(404,),
-        query=PAGE,
+        query=(BODIES, *PAGE),
     ),
     Operation(
         "GET", f"{ONE}/events", list_events, "List history.", READ, "EventPage", problems=(404,), query=(AFTER, *PAGE)

@@ -54,7 +54,7 @@ class Call:
     @property
     def ceilings(self) -> Mapping[str, int | None]:
         """The engine's own limits on what one instance may use."""
-        return self.resources.limits.run
+        return {**self.resources.limits.run, "max_depth": self.resources.settings.limits.max_depth}
 
     @property
     def actor(self) -> JsonObject:

@@ -50,6 +50,8 @@ WAITING = shape(
     correlation=or_null(shape(key=TEXT, value=ANY)),
     since=TIME,
     due_at=or_null(TIME),
+    remaining_seconds={**or_null(SECONDS), "description": "What a pause has left until it is due."},
+    reason={**or_null(TEXT), "description": "Of a hold, as it was given."},
     task=or_null(TEXT),
     child=or_null(ULID),
 )
@@ -115,6 +117,7 @@ INSTANCE = shape(
     started_at=or_null(TIME),
     ended_at=or_null(TIME),
     deadline_at=or_null(TIME),
+    deadline_remaining_seconds={**or_null(SECONDS), "description": "What a pause has left until its deadline."},
     actions=shape(cancel=ACTION, pause=ACTION, resume=ACTION, retry=ACTION, signal=ACTION),
 )
 
@@ -156,6 +159,10 @@ STEP = shape(
     finished_at=or_null(TIME),
     scheduled_for=or_null(TIME),
     undone_at={**or_null(TIME), "description": "When a rewind took it back."},
+    bodies={
+        **or_null({"type": "object", "additionalProperties": COUNT}),
+        "description": "Of a container: how many bodies it has, by status.",
+    },
 )
 
 EVENT = shape(seq=COUNT, type=one_of(*EventType), node=or_null(TEXT), step=or_null(ULID), data=OBJECT, at=TIME)

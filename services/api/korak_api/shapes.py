@@ -84,6 +84,18 @@ SHAPES: Final[dict[str, Any]] = {
     },
     "Instance": INSTANCE,
     "InstancePage": page("Instance"),
+    "InstanceCounts": shape(
+        items={
+            "type": "array",
+            "items": {
+                "type": "object",
+                "description": "The count of those that have the same in all that `by` names.",
+                "properties": {"count": COUNT, "status": TEXT, "definition": TEXT, "parent": or_null(ULID)},
+                "required": ["count"],
+            },
+        },
+        is_capped={**FLAG, "description": "Whether there are more than are counted."},
+    ),
     "Run": {
         "type": "object",
         "description": "One line. The first is `run`: the format, when it was exported, the version that runs and the "

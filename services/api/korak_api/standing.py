@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 from korak.core.changes import Changes
 from korak.core.rows import Instance, StepRun, Wait
-from korak.model import InstanceStatus, JsonObject, Priority, StepRole, WaitKind
+from korak.model import InstanceStatus, JsonObject, ParkedFor, Priority, StepRole, StepStatus, WaitKind
 from korak.store.branches import name_branches
-from korak.store.instances import PAUSED, View
+from korak.store.filters import PAUSED
+from korak.store.instances import View
 from korak.store.parking import Reason
 from korak_api.placing import show_progress
 from korak_api.rendering import Shown, show_message, show_owner, show_params, show_time
@@ -83,6 +84,7 @@ def show_instance(view: View, *, sees_failures: bool, ceilings: Mapping[str, int
         "started_at": show_time(instance.started_at),
         "ended_at": show_time(instance.ended_at),
         "deadline_at": show_time(instance.deadline_at),
+        "deadline_remaining_seconds": _get_left(instance),
         "actions": _show_actions(view, ceilings),
     }
 
@@ -92,6 +94,12 @@ def get_status(instance: Instance) -> str:
     if instance.paused_at is not None and not instance.is_ended:
         return PAUSED
     return str(instance.status)
+
+
+def _get_left(instance: Instance) -> float | None:
+    """What a pause has left of the time until the deadline."""
+    is_stopped = instance.paused_at is not None and not instance.is_ended and instance.deadline_at is None
+    return instance.deadline_seconds if is_stopped else None
 
 
 def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
@@ -134,7 +142,10 @@ def _list_waiting(view: View) -> Iterable[Shown]:
             yield {**shown, **told}
         if step.parked_for is not None:
             why = view.parked.get(step.id, Reason(()))
-            yield {**_show_waiting(step, step.parked_for, step.created_at, why.until, names=[*why.names]), **told}
+            shown = _show_waiting(step, step.parked_for, step.created_at, why.until, names=[*why.names])
+            yield {**shown, "reason": why.told, **told}
+        elif step.status is StepStatus.QUEUED and step.queue in view.unserved and step.ready_at is not None:
+            yield {**_show_waiting(step, ParkedFor.ENGINE, step.created_at, names=[f"queue {step.queue}"]), **told}
 
 
 def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject, awaited: Awaited) -> Iterable[Shown]:
@@ -144,8 +155,9 @@ def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject, awaited: A
         yield {**_show_group(step, group, limit), **_show_asked(group[0], config)}
     for wait in waits:
         if wait.mode is None and wait.kind is not WaitKind.TIMEOUT:
-            due = wait.due_at if wait.kind is WaitKind.TIMER or limit is None else limit.due_at
-            shown = _show_waiting(step, wait.kind, wait.created_at, due, names=_list_names(wait))
+            clock = wait if wait.kind is WaitKind.TIMER or limit is None else limit
+            shown = _show_waiting(step, wait.kind, wait.created_at, clock.due_at, names=_list_names(wait))
+            shown["remaining_seconds"] = clock.remaining
             yield {**shown, **_show_asked(wait, config), **_show_awaited(wait, awaited.get(wait.id, ()))}
 
 
@@ -189,11 +201,13 @@ def _show_group(step: StepRun, group: list[Wait], limit: Wait | None) -> Shown:
     matched = [name for wait in group if wait.payload is not None for name in _list_names(wait)]
     shown = _show_waiting(step, group[0].kind, group[0].created_at, due, names=names)
     remaining = [name for name in names if name not in matched]
-    return {**shown, "mode": group[0].mode, "matched": list(matched), "remaining": list(remaining)}
+    left = None if limit is None else limit.remaining
+    told: Shown = {"mode": group[0].mode, "matched": list(matched), "remaining": list(remaining)}
+    return {**shown, **told, "remaining_seconds": left}
 
 
 def _show_waiting(
-    step: StepRun, kind: str, since: datetime, due: datetime | None, *, names: list[str] | None = None
+    step: StepRun, kind: str, since: datetime, due: datetime | None = None, *, names: list[str] | None = None
 ) -> Shown:
     given = names or []
     return {
@@ -212,6 +226,8 @@ def _show_waiting(
         "human": None,
         "since": show_time(since),
         "due_at": show_time(due),
+        "remaining_seconds": None,
+        "reason": None,
         "task": None,
         "child": None,
     }

@@ -42,7 +42,8 @@ def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
     """Whether the run failed where it can be tried again, wasn't undone, and hasn't used up what it may use."""
     instance = view.instance
     has_failed = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
-    is_lost = view.undoing.on_failure or find_used_up(instance, view.limits, ceilings) is not None
+    is_used_up = view.plan is not None and find_used_up(instance, view.plan, ceilings) is not None
+    is_lost = view.undoing.on_failure or is_used_up
     return has_failed and not is_lost
 
 

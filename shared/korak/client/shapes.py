@@ -15,6 +15,7 @@ class WaitingFor(TypedDict):
 
     `kind`: timer event signal condition retry child workflows task engine hold limit pause. `human` is what a person is
     asked for: approval, input, or a decision, whose `names` are the signal that approves and the one that rejects.
+    `remaining_seconds` is what a pause has left until it is due, `reason` a hold's own.
     """
 
     kind: str
@@ -32,6 +33,8 @@ class WaitingFor(TypedDict):
     correlation: Any
     since: str
     due_at: str | None
+    remaining_seconds: float | None
+    reason: str | None
     task: str | None
     child: str | None
 
@@ -87,6 +90,7 @@ class Instance(TypedDict):
     started_at: str | None
     ended_at: str | None
     deadline_at: str | None
+    deadline_remaining_seconds: float | None
     budget: dict[str, Any]
     artifacts: dict[str, Any]
     compensation: dict[str, Any] | None
@@ -122,7 +126,10 @@ class Emission(TypedDict):
 
 
 class Step(TypedDict):
-    """One attempt of one step. `id` is the attempt's, `execution` the same for all attempts of a visit."""
+    """One attempt of one step. `id` is the attempt's, `execution` the same for all attempts of a visit.
+
+    `bodies` of a container counts them by status.
+    """
 
     id: str
     execution: str
@@ -150,6 +157,7 @@ class Step(TypedDict):
     started_at: str | None
     finished_at: str | None
     scheduled_for: str | None
+    bodies: dict[str, int] | None
 
 
 class Event(TypedDict):

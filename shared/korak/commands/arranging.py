@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +21,11 @@ FEW: Final = 3
 
 SAMPLE: Final = 5
 """Bodies that have settled and are shown where not all of a container's are."""
+
+LIVES: Final = frozenset({StepStatus.QUEUED, StepStatus.RUNNING, StepStatus.WAITING})
+OPEN: Final = "open"
+COUNTED: Final[Mapping[str, str]] = {"running": OPEN, "pending": "to come"}
+"""How bodies are called that a container counts and in which something lives, or nothing has begun."""
 
 SETTLED: Final = frozenset({StepStatus.COMPLETED, StepStatus.CANCELLED})
 
@@ -110,8 +115,7 @@ def _get_begin(step: Step) -> str:
 
 def _get_standing(body: _Body, step: Step) -> str:
     """A failed attempt is forgotten once there is another; what still lives isn't."""
-    lives = {StepStatus.QUEUED, StepStatus.RUNNING, StepStatus.WAITING}
-    return body.status if body.status in lives and step["status"] not in lives else str(step["status"])
+    return body.status if body.status in LIVES and step["status"] not in LIVES else str(step["status"])
 
 
 def _walk(
@@ -120,19 +124,35 @@ def _walk(
     for step in steps:
         yield step
         held = bodies.get(id(step), {})
-        shown = _choose(held, most)
+        counts = _count(step, held)
+        shown = _choose(held, most, counts.total())
         for path, body in held.items():
             if path in shown:
                 yield from _walk(body.steps, bodies, depth + 1, most)
-        if len(shown) < len(held):
-            hidden = Counter(body.status for path, body in held.items() if path not in shown)
-            yield Rest(depth + 1, hidden)
+        rest = counts - _count_shown(step, [held[path] for path in shown])
+        if rest:
+            yield Rest(depth + 1, rest)
 
 
-def _choose(held: Mapping[str, _Body], most: int) -> set[str]:
-    """The paths of those that are shown."""
-    if len(held) <= most:
+def _count(step: Step, held: Mapping[str, _Body]) -> Counter[str]:
+    """All bodies by how they stand: as the container counts them, where it says so, else as those that are known do."""
+    told: Mapping[str, int] = step.get("bodies") or {}
+    if not told:
+        return Counter(body.status for body in held.values())
+    return Counter({COUNTED.get(status, status): count for status, count in told.items()})
+
+
+def _count_shown(step: Step, shown: Iterable[_Body]) -> Counter[str]:
+    """The same of those that are shown, in the words of the container."""
+    is_told = bool(step.get("bodies"))
+    return Counter(OPEN if is_told and body.status in LIVES else body.status for body in shown)
+
+
+def _choose(held: Mapping[str, _Body], most: int, total: int) -> set[str]:
+    """The paths of those that are shown: what has failed comes first, then what lives."""
+    if total <= most:
         return set(held)
     asking = [path for path in held if held[path].status not in SETTLED]
+    asking.sort(key=lambda path: held[path].status in LIVES)
     settled = [path for path in held if held[path].status in SETTLED]
     return {*asking[:most], *settled[: min(SAMPLE, max(0, most - len(asking)))]}

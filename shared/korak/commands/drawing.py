@@ -11,13 +11,18 @@ from rich.padding import Padding
 from rich.text import Text
 
 from korak.commands.arranging import FEW, Rest, arrange, part
-from korak.commands.fitting import Fitted, Row
+from korak.commands.fitting import Fitted, Kept, Row
 from korak.commands.glyphs import GLYPHS, draw_glyph
-from korak.commands.kindred import draw_children
+from korak.commands.hinting import list_hints
+from korak.commands.kindred import draw_children, get_own
+from korak.commands.noting import draw_note
 from korak.commands.spans import get_between, read_time, show_span
 from korak.commands.values import compact, draw_result
-from korak.commands.wording import draw_waits, list_hints, list_waits
-from korak.model import InstanceStatus, StepRole, StepStatus
+from korak.commands.wording import draw_deadline, draw_waits
+from korak.model import InstanceStatus, StepRole
+
+HASH = 12
+"""Characters of a graph's hash that are shown."""
 
 
 def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], *, now: datetime) -> RenderableType:
@@ -29,7 +34,7 @@ def draw_instance(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]
         parts += [Text(), Padding(_draw_steps(instance, work, now), (0, 0, 0, 2))]
         if hooks:
             parts += [_draw_line(instance), Padding(_draw_steps(instance, hooks, now), (0, 0, 0, 2))]
-    tail = [*draw_waits(instance, now), *_list_ends(instance), *list_hints(instance)]
+    tail = [*draw_waits(instance, now), *draw_deadline(instance, now), *_list_ends(instance), *list_hints(instance)]
     if tail:
         parts += [Text(), *(Padding(line, (0, 0, 0, 2)) for line in tail)]
     return Group(*parts)
@@ -69,7 +74,8 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
     glyph, style = GLYPHS.get(status, ("●", ""))
     end = read_time(instance.get("ended_at")) or now
     took = show_span(get_between(instance.get("created_at"), end))
-    name = f"{instance.get('definition')} version {instance.get('version')}{_show_run(instance)}"
+    label = f" ({instance['version_label']})" if instance.get("version_label") else ""
+    name = f"{instance.get('definition')} version {instance.get('version')}{label}{_show_run(instance)}"
     first = Text.assemble(
         (f"{glyph} {status}", f"bold {style}"),
         "  ",
@@ -78,7 +84,21 @@ def _head(instance: Mapping[str, Any], now: datetime) -> RenderableType:
         (f"  {took}{_tell_progress(instance)}", "dim"),
     )
     given = Text.assemble(("  input  ", "dim"), compact(instance.get("input")))
-    return Group(first, given)
+    return Group(first, given, *_list_origins(instance))
+
+
+def _list_origins(instance: Mapping[str, Any]) -> Iterator[Text]:
+    """Which graph it runs, what it belongs to, and its labels, which tell of a fork where it comes from."""
+    root, parent = instance.get("root"), instance.get("parent")
+    told = {
+        "graph": str(instance.get("definition_hash") or "")[:HASH],
+        "parent": parent,
+        "root": root if parent and root != parent else None,
+        "labels": ", ".join(map(str, instance.get("labels") or ())),
+    }
+    cells = [Text.assemble((f"{name}  ", "dim"), str(value)) for name, value in told.items() if value]
+    if cells:
+        yield Text.assemble("  ", Text("  ").join(cells))
 
 
 def _tell_progress(instance: Mapping[str, Any]) -> str:
@@ -92,11 +112,11 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
     standing, left = part(steps)
     folded = left if len(left) > FEW else []
     lines = arrange(standing if folded else steps)
-    newest = {key: step for step in lines if not isinstance(step, Rest) for key in _list_keys(step)}
+    own = _find_children(instance, lines)
     repeated = {_get_visit(step) for step in steps if step.get("attempt", 1) > 1}
     has_visits = {step["node"] for step in steps if step.get("visit", 1) > 1}
     rows: list[Row] = []
-    for step in lines:
+    for place, step in enumerate(lines):
         if isinstance(step, Rest):
             rows.append(_draw_rest(step))
             continue
@@ -108,20 +128,37 @@ def _draw_steps(instance: Mapping[str, Any], steps: Sequence[Mapping[str, Any]],
             name = f"{name} #{step['visit']}"
         attempt = str(step.get("attempt", 1)) if _get_visit(step) in repeated else ""
         rows.append(_draw_step(instance, step, name, attempt, now))
-        starters = [key for key in _list_keys(step) if newest[key] is step]
-        rows += draw_children(instance, starters, name, now)
+        rows += draw_children(instance, own.get(place, ()), name, now, is_last=place == max(own, default=-1))
     return Fitted(("node", "type", "attempt", "took", ""), rows, spare="type")
+
+
+def _find_children(instance: Mapping[str, Any], lines: Sequence[Any]) -> dict[int, list[Mapping[str, Any]]]:
+    """The children of each step that is drawn, by its place: below the newest attempt of the visit."""
+    newest = {key: place for place, step in enumerate(lines) if not isinstance(step, Rest) for key in _list_keys(step)}
+    starters: dict[int, list[str]] = {}
+    for key, place in newest.items():
+        starters.setdefault(place, []).append(key)
+    found = {place: get_own(instance, keys) for place, keys in sorted(starters.items())}
+    return {place: children for place, children in found.items() if children}
 
 
 def _draw_step(instance: Mapping[str, Any], step: Mapping[str, Any], name: str, attempt: str, now: datetime) -> Row:
     return (
         draw_glyph(str(step["status"])),
         Text(name, "bold"),
-        Text(str(step.get("type", "")), "dim"),
+        _draw_type(step),
         Text(attempt),
         Text(show_span(_get_length(step, now))),
-        _note(instance, step, now),
+        draw_note(instance, step, now),
     )
+
+
+def _draw_type(step: Mapping[str, Any]) -> Text:
+    """The type; of a step that starts a run that run's definition, too."""
+    told, given = str(step.get("type", "")), step.get("input")
+    if told != "start_workflow" or not isinstance(given, dict) or "definition" not in given:
+        return Text(told, "dim")
+    return Kept(f"{told} {given['definition']}", "dim")
 
 
 def _list_keys(step: Mapping[str, Any]) -> list[str]:
@@ -163,47 +200,6 @@ def _get_name(step: Mapping[str, Any]) -> str:
 
 def _get_role(step: Mapping[str, Any]) -> str:
     return str(step.get("role") or StepRole.STEP)
-
-
-def _note(instance: Mapping[str, Any], step: Mapping[str, Any], now: datetime) -> Text:
-    status, error = step["status"], step.get("error")
-    if step.get("undone_at"):
-        return Text("undone by a rewind", "dim")
-    if error:
-        return Text.assemble((str(error.get("code")), "red"), f"  {error.get('message', '')}")
-    if status == StepStatus.QUEUED:
-        if step.get("parked_for"):
-            return Text("; ".join(list_waits(instance, now, step)) or "queued", "yellow")
-        due = read_time(step.get("scheduled_for"))
-        later = due is not None and due > now
-        return Text(f"again in {show_span(due - now)}" if due and later else "queued", "yellow" if later else "dim")
-    if status == StepStatus.WAITING:
-        return Text("; ".join(list_waits(instance, now, step)) or "waiting", "yellow")
-    if status == StepStatus.RUNNING and step.get("progress") is not None:
-        return Text.assemble(compact(step["progress"]), (f"  {_tell_beat(step, now)}", "dim"))
-    if status != StepStatus.COMPLETED:
-        return Text("")
-    outcome, output = step.get("outcome"), get_told_output(step)
-    way = "" if outcome in (None, "next") else f"→ {outcome}  "
-    return Text.assemble(way, (compact(output) if output else "", "dim"), no_wrap=True, overflow="ellipsis")
-
-
-def get_told_output(step: Mapping[str, Any]) -> Any:
-    """What is told of an output: of a change what it wrote, of an end nothing, since the result stands below."""
-    output = step.get("output") or {}
-    match step.get("type"):
-        case "set_field":
-            return output.get("new")
-        case "end":
-            return None
-        case _:
-            return output
-
-
-def _tell_beat(step: Mapping[str, Any], now: datetime) -> str:
-    """How long ago a step said how far it is."""
-    ago = show_span(get_between(step.get("heartbeat_at"), now))
-    return f"{ago} ago" if ago else ""
 
 
 def _indent(node: str, branch: str | None) -> str:

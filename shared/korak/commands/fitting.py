@@ -17,6 +17,10 @@ NOTE: Final = 36
 """Characters that the last column wants, whose text is folded into what there is."""
 
 
+class Kept(Text):
+    """A cell that is told before the last one where its column isn't shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """Rows below their names; the column `spare` isn't shown where the last one would have too little room."""
@@ -36,7 +40,11 @@ class Fitted:
             if shown[place]:
                 table.add_column(name, no_wrap=not is_last, overflow="fold" if is_last else "ellipsis")
         for row in self.rows:
-            table.add_row(*(cell for cell, is_shown in zip(row, shown, strict=True) if is_shown))
+            cells = [cell for cell, is_shown in zip(row, shown, strict=True) if is_shown]
+            for cell, is_shown in zip(row, shown, strict=True):
+                if isinstance(cell, Kept) and not is_shown:
+                    cells[-1] = Text.assemble(cell, "  ", cells[-1])
+            table.add_row(*cells)
         yield table
 
     def _count_needed(self) -> int:

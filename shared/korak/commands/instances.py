@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from korak.clock import Clock
+from korak.commands.arranging import MOST
 from korak.commands.calling import Caller, open_caller
 from korak.commands.drawing import draw_instance, draw_list
+from korak.commands.gathering import PAGE, list_children, list_steps
 from korak.commands.reading import JSON, read_json
 from korak.commands.screen import Screen, get_screen
 from korak.model import ENDED, InstanceStatus
 
 LOOK = 20.0
 """Seconds of one request that waits for an end."""
-PAGE = 200
-CHILDREN = 50
-"""How many runs below an instance are shown with it."""
-STARTING = ("start_workflow", "start_workflows")
 STATUSES = ", ".join((*InstanceStatus, "paused"))
 
 Instance = Annotated[
@@ -205,35 +202,10 @@ def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], 
 
 
 def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
-    """Show an instance that the API has answered, with its steps."""
-    steps = list_steps(caller, instance["id"])
+    """Show an instance that the API has answered, with its steps: in JSON all, drawn of many bodies some."""
+    steps = list_steps(caller, instance["id"], None if screen.is_json else MOST)
     answer = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
     screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
-
-
-def list_children(caller: Caller, instance: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The newest of the runs that an instance has started, each with its own likewise, and whether there are more.
-
-    None is looked for where no step starts any.
-    """
-    if not any(step.get("type") in STARTING for step in steps):
-        return {"children": [], "has_more_children": False}
-    found: dict[str, Any] = {"id": instance}
-    level, left = [found], CHILDREN
-    while level and left > 0:
-        level = _add_below(caller, level, left)
-        left -= len(level)
-    return {"children": found["children"], "has_more_children": found["has_more_children"]}
-
-
-def _add_below(caller: Caller, level: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Give runs those that they have started, the oldest first; all that were found."""
-    page = caller.get("/v1/instances", parent=[run["id"] for run in level], limit=limit)
-    found: list[dict[str, Any]] = list(reversed(page["items"]))
-    for run in level:
-        run["children"] = [child for child in found if child["parent"] == run["id"]]
-        run["has_more_children"] = page.get("next") is not None
-    return found
 
 
 def finish(caller: Caller, instance: str, screen: Screen) -> None:
@@ -244,19 +216,3 @@ def finish(caller: Caller, instance: str, screen: Screen) -> None:
     present(caller, found, screen)
     if found["status"] != InstanceStatus.COMPLETED:
         raise typer.Exit(1)
-
-
-def list_steps(caller: Caller, instance: str) -> list[dict[str, Any]]:
-    """All attempts, in the order in which they began; those that haven't come last."""
-    steps: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        page = caller.get(f"/v1/instances/{instance}/steps", limit=PAGE, cursor=cursor)
-        steps += page["items"]
-        cursor = page.get("next")
-        if cursor is None:
-            return sorted(steps, key=_get_rank)
-
-
-def _get_rank(step: dict[str, Any]) -> tuple[str, bool, str]:
-    return step["created_at"], step["started_at"] is None, step["started_at"] or ""

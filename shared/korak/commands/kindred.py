@@ -9,18 +9,26 @@ from typing import Any
 from rich.text import Text
 
 from korak.chains.nesting import PLACE
-from korak.commands.fitting import Row
+from korak.commands.fitting import Kept, Row
 from korak.commands.glyphs import draw_glyph
 from korak.commands.spans import get_between, read_time, show_span
 from korak.commands.values import compact
 from korak.commands.wording import list_own_waits
 
 
-def draw_children(instance: Mapping[str, Any], starters: Sequence[str], above: str, now: datetime) -> Iterator[Row]:
-    """What a step has started, below the newest attempt of its visit; `starters` are the step's names to a child."""
-    children = instance.get("children") or ()
-    own = [child for child in children if _get_starter(child) in starters]
-    yield from _draw_level(instance, own, len(above) - len(above.lstrip()) + 2, now)
+def get_own(instance: Mapping[str, Any], starters: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The children that a step has started; `starters` are its names to a child."""
+    return [child for child in instance.get("children") or () if _get_starter(child) in starters]
+
+
+def draw_children(
+    instance: Mapping[str, Any], own: Sequence[Mapping[str, Any]], above: str, now: datetime, *, is_last: bool
+) -> Iterator[Row]:
+    """What a step has started, below the newest attempt of its visit; below the last such step the rest is counted."""
+    indent = len(above) - len(above.lstrip()) + 2
+    yield from _draw_level(instance, own, indent, now)
+    if own and is_last:
+        yield from _draw_rest(instance, indent)
 
 
 def _get_starter(child: Mapping[str, Any]) -> str | None:
@@ -35,9 +43,16 @@ def _draw_level(
     for child in children:
         yield _draw_child(child, parent, " " * indent, now)
         yield from _draw_level(child, child.get("children") or (), indent + 2, now)
-    if children and parent.get("has_more_children"):
-        told = Text(f"korak list --parent {parent['id']}", "dim")
-        yield Text(), Text(f"{' ' * indent}and more", "dim"), Text(), Text(), Text(), told
+        yield from _draw_rest(child, indent + 2)
+
+
+def _draw_rest(parent: Mapping[str, Any], indent: int) -> Iterator[Row]:
+    """The children of a run that are only counted, and how they are listed."""
+    counts: Mapping[str, int] = parent.get("more_children") or {}
+    if counts:
+        count = Text(f"{' ' * indent}{sum(counts.values()):,} more", "dim")
+        told = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+        yield Text(), count, Text(), Text(), Text(), Text(f"{told}  korak list --parent {parent['id']}", "dim")
 
 
 def _draw_child(child: Mapping[str, Any], parent: Mapping[str, Any], indent: str, now: datetime) -> Row:
@@ -47,7 +62,7 @@ def _draw_child(child: Mapping[str, Any], parent: Mapping[str, Any], indent: str
     return (
         draw_glyph(str(child.get("status"))),
         Text(f"{indent}{child['id']}"),
-        Text(str(child.get("definition")), "dim"),
+        Kept(str(child.get("definition")), "dim"),
         Text(),
         Text(show_span(took)),
         Text.assemble(f"{compact(own)}  " if own else "", *_list_parts(child, now)),

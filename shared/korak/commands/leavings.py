@@ -17,7 +17,8 @@ from rich.text import Text
 
 from korak.clock import Clock
 from korak.commands.calling import Caller, open_caller
-from korak.commands.instances import PAGE, Instance, Owner
+from korak.commands.gathering import PAGE
+from korak.commands.instances import Instance, Owner
 from korak.commands.screen import Screen, get_screen
 from korak.commands.spans import show_span
 from korak.model import ArtifactKind, InstanceStatus

@@ -1,16 +1,16 @@
-"""What an instance waits for, and what a person may do about it, in words."""
+"""What an instance waits for, and until when, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from rich.text import Text
 
 from korak.commands.arranging import MOST
 from korak.commands.spans import read_time, show_span
-from korak.model import InstanceStatus, ParkedFor, WaitKind
+from korak.model import ParkedFor, WaitKind
 
 PHRASES: Final[Mapping[str, str]] = {
     ParkedFor.LIMIT: "for room under the limit {names}",
@@ -26,23 +26,22 @@ RUNS: Final = frozenset({WaitKind.CHILD, WaitKind.WORKFLOWS})
 NAMED: Final = 3
 """Runs that are named where many are waited for."""
 
-ANSWERS: Final[Mapping[str, str]] = {
-    "approval": "korak approve {id} answers it",
-    "decision": "korak approve {id} or korak reject {id} answers it",
-    "input": "korak input {id} --data JSON answers it",
-}
-
 
 def list_waits(instance: Mapping[str, Any], now: datetime, step: Mapping[str, Any] | None = None) -> Iterator[str]:
     """What an instance waits for, with the node of each; or what one of its steps does."""
     for wait in instance.get("waiting_for") or ():
         if step is not None and (wait.get("node"), wait.get("branch")) != (step["node"], step.get("branch")):
             continue
-        due = read_time(wait.get("due_at"))
-        limit = f", due in {show_span(due - now)}" if due and due > now else ", due now" if due else ""
         path = f" [{wait['branch']}]" if wait.get("branch") else ""
         where = "" if step is not None or not wait.get("node") else f"at {wait['node']}{path} "
-        yield f"{where}{_tell(wait)}{limit}"
+        yield f"{where}{_tell(wait)}{_tell_limit(wait, now)}"
+
+
+def _tell_limit(wait: Mapping[str, Any], now: datetime) -> str:
+    due, left = read_time(wait.get("due_at")), wait.get("remaining_seconds")
+    if due is None:
+        return "" if left is None else f", {_tell_left(left)}"
+    return f", due in {show_span(due - now)}" if due > now else ", due now"
 
 
 def _tell(wait: Mapping[str, Any]) -> str:
@@ -51,8 +50,12 @@ def _tell(wait: Mapping[str, Any]) -> str:
     if kind in RUNS and len(names) > NAMED:
         names = [*names[:NAMED], f"{len(names) - NAMED:,} more"]
     told = (" or " if wait.get("mode") == "any" else ", ").join(names)
+    told = told.replace("step_type ", "step type ") if kind in (ParkedFor.HOLD, ParkedFor.ENGINE) else told
+    if kind == ParkedFor.ENGINE and told:
+        return f"for an engine: none that lives serves {told}"
     if kind in PHRASES and (told or "{names}" not in PHRASES[kind]):
-        return PHRASES[kind].format(names=told.replace("step_type", "step type"))
+        why = f" ({wait['reason']})" if wait.get("reason") else ""
+        return f"{PHRASES[kind].format(names=told)}{why}"
     return f"for {kind}{f' {told}' if told else ''}"
 
 
@@ -71,15 +74,17 @@ def draw_waits(instance: Mapping[str, Any], now: datetime) -> Iterator[Text]:
         yield Text(f"and waits {len(lines) - MOST:,} times more", "dim")
 
 
-def list_hints(instance: Mapping[str, Any]) -> Iterator[Text]:
-    """The commands by which it, and the runs below it, go on."""
-    asked = {wait.get("human"): None for wait in instance.get("waiting_for") or ()}
-    hints = [hint for human, hint in ANSWERS.items() if human in asked]
-    if instance.get("status") == "paused":
-        hints = ["korak resume {id} lets it go on"]
-    if instance.get("status") == InstanceStatus.FAILED and (instance.get("actions") or {}).get("retry") is True:
-        hints = ["korak retry {id} tries it again"]
-    for hint in hints:
-        yield Text(hint.format(id=instance["id"]), "dim")
-    for child in instance.get("children") or ():
-        yield from list_hints(child)
+def draw_deadline(instance: Mapping[str, Any], now: datetime) -> Iterator[Text]:
+    """When an open instance must have ended, or how much of that a pause has left."""
+    due, left = read_time(instance.get("deadline_at")), instance.get("deadline_remaining_seconds")
+    if instance.get("ended_at"):
+        return
+    if left is not None:
+        yield Text.assemble(("deadline ", "yellow"), _tell_left(left))
+    elif due is not None:
+        yield Text.assemble(("deadline ", "yellow"), f"in {show_span(due - now)}" if due > now else "now")
+
+
+def _tell_left(seconds: float) -> str:
+    """What a pause has left of a time."""
+    return f"{show_span(timedelta(seconds=seconds)) or 'nothing'} left when it is resumed"

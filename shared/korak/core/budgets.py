@@ -12,14 +12,20 @@ from korak.core.rows import Instance
 from korak.core.states import list_saved, note_writers
 from korak.graphs.hygiene import size
 from korak.graphs.paths import pointer
-from korak.graphs.plans import PlannedNode
+from korak.graphs.plans import Plan, PlannedNode
 from korak.model import JsonObject
 
 UNITS, WRITERS = "units", "writers"
 """Parts of a run's bookkeeping: what its steps have cost, and which step wrote each key of the state."""
 
-COUNTED: Mapping[str, str] = {"budget_transitions": "max_transitions", "budget_cost": "max_cost_units"}
-"""The limits on what only grows, by the codes of those who pass them."""
+COUNTED: Mapping[str, str] = {
+    "budget_transitions": "max_transitions",
+    "budget_cost": "max_cost_units",
+    "budget_items": "max_for_each_items",
+    "budget_children": "max_started_workflows",
+    "nesting_depth_exceeded": "max_depth",
+}
+"""The limits on what is no less when it is tried again, by the codes of those who pass them."""
 
 
 @dataclass(slots=True)
@@ -68,17 +74,30 @@ def find_breach(draft: Draft, bill: Bill, scope_id: int | None) -> Raised | None
     return None
 
 
-def find_used_up(instance: Instance, given: Mapping[str, int], ceilings: Mapping[str, int | None]) -> str | None:
-    """The limit that a failed run has used up: its counts stay, so that a retry would only fail again (spec 6).
+def find_used_up(instance: Instance, plan: Plan, ceilings: Mapping[str, int | None]) -> str | None:
+    """What a failed run has used up: its counts stay, so that a retry would only fail again (spec 6); as a sentence.
 
-    `given` are the definition's limits, `ceilings` the engine's. A limit that was raised meanwhile isn't used up.
+    `ceilings` are the engine's limits. A limit that was raised meanwhile isn't used up.
     """
+    params = instance.failure_params or {}
+    if instance.failure_code == "loop_exhausted":
+        made, most = params.get("limit"), _get_rounds(plan, str(params.get("node") or instance.failed_node_id))
+        is_over = isinstance(made, int) and most is not None and made >= most
+        return "its loop may go round no more; start it again" if is_over else None
     limit = COUNTED.get(instance.failure_code or "")
-    actual = (instance.failure_params or {}).get("actual")
+    actual = instance.depth + 1 if limit == "max_depth" else params.get("actual")
     if limit is None or not isinstance(actual, int):
         return None
-    most = min((most for most in (given.get(limit), ceilings.get(limit)) if most is not None), default=actual)
-    return limit if actual > most else None
+    bounds = (plan.settings.limits.get(limit), ceilings.get(limit))
+    most = min((bound for bound in bounds if bound is not None), default=actual)
+    return f"limits.{limit} is used up; raise it first" if actual > most else None
+
+
+def _get_rounds(plan: Plan, node_id: str) -> int | None:
+    """How often a loop may go round in the run's own version."""
+    node = plan.nodes.get(node_id)
+    most = None if node is None else node.raw.get("max_iterations")
+    return most if isinstance(most, int) else None
 
 
 def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:

@@ -104,8 +104,8 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
         raise Conflict("instance_not_retryable", why="what it had done was undone as it failed; start it again")
     if failed is None or failed.node_id not in draft.plan.nodes:
         raise Conflict("instance_not_retryable", why="it didn't fail on a step; start it again")
-    if (limit := budgets.find_used_up(instance, draft.plan.settings.limits, draft.policy.limits)) is not None:
-        raise Conflict("instance_not_retryable", why=f"limits.{limit} is used up; raise it first")
+    if (why := budgets.find_used_up(instance, draft.plan, draft.policy.limits)) is not None:
+        raise Conflict("instance_not_retryable", why=why)
     draft.move_instance(InstanceStatus.RUNNING)
     instance.ended_at = instance.closed_reason = instance.paused_at = None
     instance.failure_code = instance.failure_message = instance.failure_params = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import asyncpg
-from sqlalchemy import BigInteger, String, case, select, tuple_
+from sqlalchemy import ARRAY, BigInteger, String, any_, case, or_, select, tuple_
 
 from korak.core.rows import StepRun, get_columns
 from korak.model import EventType
@@ -21,20 +23,23 @@ _skip = parameter("skip", BigInteger())
 _place = steps.alias("place")
 
 _STEPS = select(*(steps.c[name] for name in get_columns(StepRun))).where(steps.c.instance_id == _instance_id)
-_FIRST_STEPS = Query(_STEPS.order_by(steps.c.created_at, steps.c.id).limit(_page))
-_NEXT_STEPS = Query(
-    _STEPS.where(
-        select(_place.c.id)
-        .where(
-            _place.c.instance_id == _instance_id,
-            _place.c.ulid == parameter("after", String()),
-            tuple_(steps.c.created_at, steps.c.id) > tuple_(_place.c.created_at, _place.c.id),
-        )
-        .exists()
+_SHOWN = _STEPS.where(or_(steps.c.scope_id.is_(None), steps.c.scope_id == any_(parameter("scopes", ARRAY(BigInteger)))))
+_is_after = (
+    select(_place.c.id)
+    .where(
+        _place.c.instance_id == _instance_id,
+        _place.c.ulid == parameter("after", String()),
+        tuple_(steps.c.created_at, steps.c.id) > tuple_(_place.c.created_at, _place.c.id),
     )
-    .order_by(steps.c.created_at, steps.c.id)
-    .limit(_page)
+    .exists()
 )
+_PAGES = {
+    (is_whole, is_first): Query(
+        (wanted if is_first else wanted.where(_is_after)).order_by(steps.c.created_at, steps.c.id).limit(_page)
+    )
+    for is_whole, wanted in ((True, _STEPS), (False, _SHOWN))
+    for is_first in (True, False)
+}
 _EVENTS = Query(
     select(
         events,
@@ -65,11 +70,19 @@ _FAILURES = Query(
 
 
 async def list_steps(
-    connection: Connection, instance_id: int, *, after: str | None = None, limit: int = 50
+    connection: Connection,
+    instance_id: int,
+    *,
+    after: str | None = None,
+    limit: int = 50,
+    scopes: Sequence[int] | None = None,
 ) -> list[StepRun]:
-    """The attempts of an instance in the order in which they were made, after the one of that ULID."""
-    query = _FIRST_STEPS if after is None else _NEXT_STEPS
-    rows = await query.fetch(connection, instance_id=instance_id, after=after, page=limit)
+    """The attempts of an instance in the order in which they were made, after the one of that ULID.
+
+    With `scopes`, of those inside containers only the ones in these.
+    """
+    query = _PAGES[scopes is None, after is None]
+    rows = await query.fetch(connection, instance_id=instance_id, after=after, page=limit, scopes=scopes)
     return [read(StepRun, row) for row in rows]
 
 

@@ -51,3 +51,9 @@ async def list_held(runner: Runner, tokens: Sequence[tuple[int, str]]) -> set[in
     """Which of these (step, token) still hold: running, and under that token."""
     rows = await runner.fetch("steps_held", held=list(tokens))
     return {row["id"] for row in rows}
+
+
+async def list_unserved(runner: Runner, queues: Sequence[str], now: datetime) -> frozenset[str]:
+    """Which of these queues no live engine serves."""
+    rows = await runner.fetch("queues_unserved", queues=list(queues), now=now)
+    return frozenset(row["queue"] for row in rows)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, String, and_, any_, func, or_, select
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.sql.expression import cast
-from ulid import ULID
+from sqlalchemy import ARRAY, BigInteger, String, any_, func, select
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.graphs.plans import Plan
-from korak.model import LIVE, ClosedReason, InstanceStatus, WaitKind, WaitStatus
+from korak.model import LIVE, WaitKind, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.children import list_awaited
 from korak.store.database import Connection
+from korak.store.filters import Filter, get_conditions
 from korak.store.parking import Reason, list_reasons
 from korak.store.querying import Query, fetch, parameter
 from korak.store.rows import read
@@ -29,12 +26,6 @@ from korak.store.tables import workflow_instances as instances
 from korak.store.tables import workflow_step_runs as steps
 from korak.store.tables import workflow_versions as versions
 from korak.store.tables import workflow_waits as waits
-
-PAUSED = "paused"
-"""The status of a paused run, as the API shows it."""
-
-WAITED = 60.0
-"""Seconds that a start may wait at most before it makes the instance whose ULID it has made when it came."""
 
 _step_columns = [steps.c[name] for name in get_columns(StepRun)]
 _parents = instances.alias("parents")
@@ -66,6 +57,8 @@ class View:
     """What its definition lowers of the engine's limits."""
     parked: Mapping[int, Reason] = field(default_factory=dict)
     """Why steps that a limit or a hold has parked don't go on, by step."""
+    unserved: frozenset[str] = frozenset()
+    """The queues of its ready steps that no live engine serves, where somebody has looked that up."""
     artifacts: tuple[str, ...] = ()
     artifacts_count: int = 0
     is_final: bool = False
@@ -77,23 +70,6 @@ class View:
     """The runs that its waits are for, by the wait: ULID and status."""
     plan: Plan | None = None
     """Its version, where somebody has looked it up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which instances a list shows; what isn't given lets all pass. `before` is the ULID after which it goes on."""
-
-    owner_scope: str | None
-    statuses: Sequence[str] = ()
-    definitions: Sequence[str] = ()
-    business_ids: Sequence[str] = ()
-    labels: Sequence[str] = ()
-    parents: Sequence[str] = ()
-    roots: Sequence[str] = ()
-    """Those that started it, at the first and at the outermost level, by ULID; a root is of its own family."""
-    times: Sequence[tuple[str, bool, datetime]] = field(default=())
-    """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
-    before: str | None = None
 
 
 _final = (
@@ -193,49 +169,10 @@ async def get(connection: Connection, owner_scope: str, ulid: str) -> View | Non
 
 
 async def list_instances(connection: Connection, wanted: Filter, *, limit: int) -> list[View]:
-    """A page of instances, newest first. Refused starts are left out."""
-    query = _views.where(*_get_conditions(wanted))
-    return await _view(connection, await fetch(connection, query.order_by(instances.c.ulid.desc()).limit(limit)))
-
-
-def _get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
-    yield or_(instances.c.closed_reason.is_(None), instances.c.closed_reason != ClosedReason.REFUSED)
-    if wanted.owner_scope is not None:
-        yield instances.c.owner_scope == wanted.owner_scope
-    if wanted.before is not None:
-        yield instances.c.ulid < wanted.before
-    if wanted.statuses:
-        yield or_(*map(_has_status, wanted.statuses))
-    if wanted.definitions:
-        keyed = select(definitions.c.id).where(definitions.c.key.in_(wanted.definitions))
-        yield instances.c.definition_id.in_(keyed)
-    if wanted.business_ids:
-        yield instances.c.business_id.in_(wanted.business_ids)
-    yield from _get_family(wanted)
-    yield from (instances.c.labels.op("@>")(cast([label], JSONB)) for label in wanted.labels)
-    for name, is_lower, at in wanted.times:
-        column = instances.c[name]
-        yield column >= at if is_lower else column < at
-        if name == "created_at":
-            bound = str(ULID.from_timestamp(max(0.0, at.timestamp() - (WAITED if is_lower else 0.0))))[:10]
-            yield instances.c.ulid >= bound if is_lower else instances.c.ulid <= bound + "Z" * 16
-
-
-def _get_family(wanted: Filter) -> Iterable[ColumnElement[bool]]:
-    if wanted.parents:
-        started = select(_parents.c.id).where(_parents.c.ulid.in_(wanted.parents))
-        yield instances.c.parent_instance_id.in_(started)
-    if wanted.roots:
-        below = select(_roots.c.id).where(_roots.c.ulid.in_(wanted.roots))
-        yield or_(instances.c.root_instance_id.in_(below), instances.c.ulid.in_(wanted.roots))
-
-
-def _has_status(status: str) -> ColumnElement[bool]:
-    if status == PAUSED:
-        return and_(instances.c.paused_at.is_not(None), instances.c.ended_at.is_(None))
-    if status in (InstanceStatus.RUNNING, InstanceStatus.WAITING):
-        return and_(instances.c.status == status, instances.c.paused_at.is_(None))
-    return instances.c.status == status
+    """A page of instances. Refused starts are left out."""
+    order = instances.c.ulid.asc() if wanted.is_oldest_first else instances.c.ulid.desc()
+    query = _views.where(*get_conditions(wanted)).order_by(order).limit(limit)
+    return await _view(connection, await fetch(connection, query))
 
 
 async def _view(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[View]:

@@ -17,6 +17,8 @@ class Reason:
 
     names: tuple[str, ...]
     until: datetime | None = None
+    told: str | None = None
+    """What the holds say for themselves."""
 
 
 async def list_reasons(connection: Connection, steps: Iterable[StepRun]) -> Mapping[int, Reason]:
@@ -31,7 +33,8 @@ async def list_reasons(connection: Connection, steps: Iterable[StepRun]) -> Mapp
     }
     for row in await session.fetch("parked_holds", ids=ids):
         before = found.get(row["id"], Reason(()))
-        found[row["id"]] = Reason((*before.names, f"{row['kind']} {row['name']}"), row["until"] or before.until)
+        told = "; ".join(text for text in (before.told, row["reason"]) if text) or None
+        found[row["id"]] = Reason((*before.names, f"{row['kind']} {row['name']}"), row["until"] or before.until, told)
     return found
 
 

@@ -53,6 +53,24 @@ async def test_cn_1_cancel_ends_a_run_with_its_reason(api: Api) -> None:
     assert event["data"]["actor"]["token"] == "test"
 
 
+async def test_a_pause_says_what_is_left(api: Api) -> None:
+    """Of a wait, of a deadline, and nothing of either once they go on."""
+    nap = node("nap", "wait", **{"for": "PT1H"})
+    await api.publish(chain("naps", nap, execution_timeout="PT9H"))
+    one = f"/v1/instances/{(await api.start('naps'))['id']}"
+    paused = (await api.post(f"{one}/pause")).json()
+    shown = (await api.get(one)).json()
+    for told in (paused, shown):
+        [wait] = [wait for wait in told["waiting_for"] if wait["kind"] == "timer"]
+        assert wait["due_at"] is told["deadline_at"] is None
+        assert 3_500 < wait["remaining_seconds"] <= 3_600
+        assert 9 * 3_600 - 100 < told["deadline_remaining_seconds"] <= 9 * 3_600
+    resumed = (await api.post(f"{one}/resume")).json()
+    [wait] = resumed["waiting_for"]
+    assert wait["remaining_seconds"] is resumed["deadline_remaining_seconds"] is None
+    assert None not in (wait["due_at"], resumed["deadline_at"])
+
+
 async def test_cn_8_an_ended_run_can_t_be_cancelled(api: Api) -> None:
     await api.publish(PURE)
     one = f"/v1/instances/{(await api.start('pure'))['id']}"

@@ -51,6 +51,30 @@ async def test_a_family_is_listed_by_parent_and_by_root(api: Api, families: Fami
     assert await list_ids(api, parent="01JZZZZZZZZZZZZZZZZZZZZZZZ") == []
 
 
+async def test_a_family_is_counted_and_listed_from_its_oldest(api: Api, families: Families) -> None:
+    found = await families.publish(graph("parent", many([1, 2, 3])), CHILD)
+    parent, ulid = await families.start(found["parent"])
+    await families.work(parent)
+    ulids = [child["ulid"] for child in await families.list_children(parent)]
+    assert (await api.post(f"/v1/instances/{ulids[0]}/pause")).status_code == 200
+    assert (await api.post(f"/v1/instances/{ulids[1]}/cancel")).status_code == 200
+
+    counts = await get(api, "/v1/instances/counts", parent=ulid)
+    told = [(row["status"], row["count"]) for row in counts["items"]]
+    assert (told, counts["is_capped"]) == ([("cancelled", 1), ("paused", 1), ("running", 1)], False)
+    counts = await get(api, "/v1/instances/counts", parent=ulid, status="running", by=["parent", "definition"])
+    assert counts["items"] == [{"parent": ulid, "definition": "child", "count": 1}]
+    assert await get(api, "/v1/instances/counts", by="parent", root=ulid, definition="parent") == {
+        "items": [{"parent": None, "count": 1}],
+        "is_capped": False,
+    }
+
+    page = await get(api, "/v1/instances", parent=ulid, sort="created", limit=2)
+    assert [item["id"] for item in page["items"]] == ulids[:2]
+    assert await list_ids(api, parent=ulid, sort="created", cursor=page["next"]) == ulids[2:]
+    assert await list_ids(api, parent=ulid, sort="-created") == ulids[::-1]
+
+
 async def test_a_run_tells_which_child_it_waits_for(api: Api, families: Families) -> None:
     found = await families.publish(graph("parent", nested()), CHILD)
     parent, ulid = await families.start(found["parent"])

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from korak.clock import Clock, ManualClock
 from korak.core.facts import Claimed
 from korak.core.snapshot import Claimant
 from korak.model import OwnerRole
 from korak.store import holds
 from korak.store.database import Session
-from tests.support.apis import Api, chain, node
+from tests.support.apis import Api, chain, node, open_api
 from tests.support.flows import open_flows
 from tests.support.holdings import claiming, make_claimant
 from tests.support.waiting import eventually
@@ -70,11 +71,31 @@ async def test_what_is_held_says_so_until_it_is_released(
     [waiting] = (await api.get(f"/v1/instances/{started['id']}")).json()["waiting_for"]
     assert (waiting["kind"], waiting["node"], waiting["names"]) == ("hold", "a", [f"{kind} {name}"])
     assert waiting["due_at"].startswith("2100-01-01")
+    assert waiting["reason"] == "the ERP is down"
 
     released = await api.post(f"/v1/{place}/release")
     assert released.status_code == 200
     assert released.json()["released_at"] is not None
     assert (await api.post(f"/v1/{place}/release")).status_code == 404
+
+
+async def test_a_queue_that_no_engine_serves_is_told(database_url: str) -> None:
+    """DESIGN 2: once an engine has had the time to come, and until one does."""
+    clock = ManualClock(Clock().now())
+    async with open_api(database_url, clock=clock) as api, open_flows(database_url) as flows:
+        one: Any = node("a", "test.ok", value=1)
+        await api.publish(chain("order", one | {"queue": "gpu"}))
+        ulid = (await api.start("order"))["id"]
+        assert (await api.show(ulid))["waiting_for"] == []
+        now = clock.advance(11)
+        shown = await api.show(ulid)
+        [waiting] = shown["waiting_for"]
+        assert (shown["status"], waiting["kind"], waiting["node"]) == ("running", "engine", "a")
+        assert waiting["names"] == ["queue gpu"]
+        engine = await flows.register(now)
+        assert len((await api.show(ulid))["waiting_for"]) == 1, "it serves another one"
+        await flows.fetch("update engines set queues = '[\"gpu\"]' where id = $1", engine)
+        assert (await api.show(ulid))["waiting_for"] == []
 
 
 async def test_what_waits_for_room_says_for_which_key(api: Api, database_url: str) -> None:

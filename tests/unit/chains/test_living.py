@@ -386,17 +386,18 @@ def test_commands_are_told() -> None:
 LIMITED: dict[str, Chain] = {
     "max_transitions": chain("x").max_transitions(1).then(links.count, "a").then(links.count, "b"),
     "max_cost_units": chain("x").max_cost_units(1).then(links.count, "a").then(links.count, "b"),
+    "max_for_each_items": chain("x").max_for_each_items(1).for_each("items", links.count),
 }
 
 
 @pytest.mark.parametrize("limit", LIMITED)
 def test_a_run_that_has_used_up_its_limit_is_not_retried(limit: str) -> None:
     """Spec 6: what was counted stays counted, so that the step would run only to fail again."""
-    begun = run(LIMITED[limit])
+    begun = run(LIMITED[limit], {"items": [1, 2]})
     assert begun.instance.status is FAILED
     with pytest.raises(Conflict, match=f"limits.{limit} is used up; raise it first"):
         begun.tell(RetryAsked())
-    assert [step.attempt for step in begun.list_steps("b")] == [1]
+    assert {step.attempt for step in begun.family.steps.values()} == {1}
 
 
 def test_a_limit_of_the_engine_that_was_raised_lets_a_run_be_retried() -> None:
@@ -408,6 +409,12 @@ def test_a_limit_of_the_engine_that_was_raised_lets_a_run_be_retried() -> None:
     begun.tell(RetryAsked())
     go_on(begun)
     assert (begun.instance.status, get_state(begun)) == (COMPLETED, {"rounds": 2})
+
+
+def test_a_loop_that_may_go_round_no_more_is_not_retried() -> None:
+    begun = run(chain("x").then(links.count, "body").repeat_until("body", "done", max_iterations=2))
+    with pytest.raises(Conflict, match="its loop may go round no more; start it again"):
+        begun.tell(RetryAsked())
 
 
 def test_a_state_that_was_too_large_may_be_retried() -> None:

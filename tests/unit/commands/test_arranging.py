@@ -70,6 +70,24 @@ def test_of_many_bodies_those_that_ask_for_a_look_are_shown_and_the_rest_is_coun
     assert name(lines[-1]) == ("end", None)
 
 
+def test_what_a_container_counts_is_told_of_what_was_not_read() -> None:
+    bodies = {"completed": 5_900, "failed": 1, "running": 3, "pending": 96}
+    statuses = ["completed"] * 5 + ["failed", "queued", "waiting"]
+    items = [make("item", str(n), at=1, status=status) for n, status in enumerate(statuses)]
+    lines = arrange([make("each", at=1, kind="for_each", bodies=bodies), *items])
+    assert len(lines) == 1 + len(items) + 1
+    assert name(lines[-1]) == (1, {"completed": 5_895, "open": 1, "to come": 96})
+    assert name(arrange([make("each", kind="for_each", bodies={"pending": 2})])[-1]) == (1, {"to come": 2})
+
+
+def test_the_failed_bodies_come_before_those_that_live() -> None:
+    statuses = ["running"] * 100 + ["failed"]
+    items = [make("item", str(n), at=1, status=status) for n, status in enumerate(statuses)]
+    lines = arrange([make("each", at=1, kind="for_each"), *items])
+    assert name(lines[-2]) == ("item", "100")
+    assert name(lines[-1]) == (1, {"running": 101 - MOST})
+
+
 def test_a_body_that_was_tried_again_stands_as_its_last_attempt_does() -> None:
     """With what still lives in it, however much has settled after that."""
     steps = [make("each", kind="for_each")]
@@ -96,10 +114,3 @@ def test_a_run_of_many_items_and_waits_is_a_page() -> None:
     assert len(lines) < 60
     assert lines[-1].strip() == f"and waits {500 - MOST} times more"
     assert any(line.split() == ["9,980", "more", "9,980", "waiting"] for line in lines)
-
-
-def test_more_children_than_are_shown_are_told() -> None:
-    child = {"id": "01C", "definition": "child", "status": "completed", "trigger": {"payload": {"node": "sub"}}}
-    instance = make_instance(children=[child], has_more_children=True)
-    lines = draw(draw_instance(instance, [make("sub", kind="start_workflows")], now=NOW))
-    assert lines[-1].split() == ["and", "more", "korak", "list", "--parent", "01A"]

@@ -66,6 +66,21 @@ def test_the_head_says_how_far_it_is_where_steps_are_a_line() -> None:
         assert draw_steps(progress=progress)[0] == "▶ running  01A  order version 2  5.0 s"
 
 
+def test_the_head_says_what_it_belongs_to_and_comes_from() -> None:
+    members = {"definition_hash": "0123456789abcdef", "version_label": "spring", "root": "01A", "parent": None}
+    lines = draw_steps(**members, labels=["forked_from:01F", "vip"])
+    assert lines[0] == "▶ running  01A  order version 2 (spring)  5.0 s"
+    assert lines[2] == "  graph  0123456789ab  labels  forked_from:01F, vip"
+    assert draw_steps(parent="01P", root="01P", labels=[])[2] == "  parent  01P"
+    assert draw_steps(parent="01P", root="01R")[2] == "  parent  01P  root  01R"
+
+
+def test_keys_that_the_state_drops_are_not_drawn() -> None:
+    output = {"_secret": 1, "_next_step": "x", "kept": {"_inner": 2}}
+    assert draw_steps(make_step("big", "completed", output=output))[4].endswith(' {"kept":{"_inner":2}}')
+    assert draw_steps(make_step("big", "completed", output={"_secret": 1}))[4].split() == ["✓", "big", "shop.big"]
+
+
 def test_what_runs_in_a_branch_is_named_and_indented() -> None:
     outer = make_step("all", "waiting")
     item = make_step("ship", "completed", branch="3", visit=4)

@@ -10,6 +10,7 @@ import pytest
 
 from korak.core.facts import CancelAsked, Lost, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.core.snapshot import DEFAULT_LIMITS, Policy
+from korak.errors import Conflict
 from korak.model import EventType, InstanceStatus, JsonObject, StepRole, StepStatus
 from korak.steps.results import Complete
 from tests.support import handlers, stamps
@@ -101,6 +102,11 @@ def test_a_run_below_the_deepest_is_refused() -> None:
     deepest = max(kin.memory.families.values(), key=lambda family: family.instance.depth).instance
     assert (deepest.depth, deepest.failure_code) == (3, "nesting_depth_exceeded")
     assert kin.instance(top).failure_code == "child_failed"
+    with pytest.raises(Conflict, match=r"limits\.max_depth is used up; raise it first"):
+        kin.tell(deepest.ulid, RetryAsked())
+    kin.memory.policy = Policy(limits={**DEFAULT_LIMITS, "max_depth": 4})
+    kin.tell(deepest.ulid, RetryAsked())
+    assert kin.instance(deepest.ulid).status is InstanceStatus.RUNNING
 
 
 def test_t_nest_4_a_failing_child_fails_the_parent_and_a_retry_goes_to_the_child() -> None:
@@ -357,6 +363,8 @@ def test_t_guard_10_a_limit_on_starts_is_looked_at_before_the_first_one() -> Non
     assert (row.failure_code, row.failure_params) == ("budget_children", {"limit": 1, "actual": 2})
     assert kin.children(parent) == []
     assert "ids" not in row.state
+    with pytest.raises(Conflict, match=r"limits\.max_started_workflows is used up; raise it first"):
+        kin.tell(parent, RetryAsked())
 
 
 def test_the_limit_on_starts_counts_the_whole_run() -> None:

@@ -1,5 +1,5 @@
 -- The holds that keep parked steps, by step.
-select s.id, h.kind, h.name, h.until from workflow_step_runs s
+select s.id, h.kind, h.name, h.until, h.reason from workflow_step_runs s
 join workflow_instances i on i.id = s.instance_id
 join workflow_definitions d on d.id = i.definition_id
 join holds h on h.owner_scope in ('*', s.owner_scope) and h.released_at is null
