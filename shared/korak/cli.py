@@ -15,7 +15,7 @@ from korak import commands
 from korak.commands import panels
 from korak.commands.calling import Refusal
 from korak.commands.screen import Screen, defuse
-from korak.errors import KorakError, RegistrationError, SettingsError
+from korak.errors import KorakError, MissingModule, SettingsError
 
 MISCONFIGURED = 2
 REFUSED = 1
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         build()(hoist(given, "--json"), prog_name="korak")
-    except (SettingsError, RegistrationError) as error:
+    except (SettingsError, MissingModule) as error:
         sys.stderr.write(f"{error.message}\n")
         sys.exit(MISCONFIGURED)
     except Refusal as refusal:

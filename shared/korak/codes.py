@@ -139,7 +139,8 @@ MESSAGES: dict[str, str] = {
     "duplicate_step_type": "Two step types have the key {key}.",
     "invalid_step_type": "The step type can't be registered.",
     "duplicate_chain": "Two chains have the key {key}, {where}.",
-    "module_missing": "There is no module {name} to load chains from.",
+    "module_missing": "There is no module {name} to load {what} from.",
+    "module_broken": "A module can't be loaded.",
     "effect_unavailable": "once() can't be used here: {why}.",
 }
 """Every code with its English message. A host's own codes (from StepFailed) carry their message themselves."""

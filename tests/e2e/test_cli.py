@@ -348,3 +348,11 @@ def test_without_anything_it_says_what_to_do(tmp_path: Path) -> None:
     told = korak("doctor", code=1, environ=gone).out
     assert "✗ server" in told or "✗ database" in told
     assert "hush" not in told
+
+
+@pytest.mark.parametrize("service", ["api", "engine"])
+def test_a_module_that_breaks_ends_a_service_with_one_line(tmp_path: Path, database_url: str, service: str) -> None:
+    (tmp_path / "slip.py").write_text("from korak import chain\n\nchain('x').thn(print)\n")
+    where = {"KORAK_DATABASE__URL": database_url, "KORAK_CHAINS": "slip"}
+    told = Terminal(tmp_path)(service, code=1, environ=where)
+    assert told.err == "slip, slip.py:3: AttributeError: 'Chain' object has no attribute 'thn' (module_broken)\n"
