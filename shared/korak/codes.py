@@ -45,6 +45,7 @@ MESSAGES: dict[str, str] = {
     "body_too_large": "The body is over {limit} bytes.",
     "invalid_json": "The body isn't JSON that can be stored: {why}.",
     "invalid_request": "The request is wrong.",
+    "invalid_usage": "The command line is wrong.",
     "invalid_parameter": "{name} is wrong: {detail}.",
     "unknown_parameter": "{name} is no parameter of this call.",
     "not_available": "{what} is not available in this version.",

@@ -204,11 +204,14 @@ def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], 
     present(caller, caller.post(f"/v1/instances/{instance}/{verb}", body), get_screen(ctx))
 
 
-def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
-    """Show an instance that the API has answered, with its steps."""
+def present(
+    caller: Caller, instance: dict[str, Any], screen: Screen, *, start: Mapping[str, Any] | None = None
+) -> None:
+    """Show an instance that the API has answered, with its steps; under --json inside of its `start`, if given."""
     steps = list_steps(caller, instance["id"])
-    answer = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
-    screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
+    found = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
+    answer = found if start is None else {**start, "instance": found}
+    screen.show(answer, lambda _: draw_instance(found, steps, now=Clock().now()))
 
 
 def list_children(caller: Caller, instance: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -236,12 +239,12 @@ def _add_below(caller: Caller, level: Sequence[dict[str, Any]], limit: int) -> l
     return found
 
 
-def finish(caller: Caller, instance: str, screen: Screen) -> None:
+def finish(caller: Caller, instance: str, screen: Screen, *, start: Mapping[str, Any] | None = None) -> None:
     """Wait until the instance ends, show it, and exit with 1 unless it completed."""
     found: dict[str, Any] = {}
     while found.get("status") not in ENDED:
         found = caller.get(f"/v1/instances/{instance}", wait=LOOK)
-    present(caller, found, screen)
+    present(caller, found, screen, start=start)
     if found["status"] != InstanceStatus.COMPLETED:
         raise typer.Exit(1)
 
