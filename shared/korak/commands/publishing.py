@@ -132,7 +132,7 @@ def draw_notes(reason: Reason | None, warnings: Warnings) -> list[Text]:
     lines = () if reason is None else reason.lines
     return [
         *(Text(f"  {line}", "red") for line in lines),
-        *(Text(f"  {describe(each)}", "yellow") for each in warnings),
+        *(Text(describe(each), "yellow") for each in warnings),
     ]
 
 

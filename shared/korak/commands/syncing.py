@@ -20,6 +20,7 @@ from korak.commands.screen import get_screen
 from korak.errors import Invalid, SettingsError
 
 OLDER = "version_older"
+OPEN = "unknown_reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,12 @@ def _sync(caller: Caller, loaded: Loaded, *, force: bool) -> Synced:
         return Synced(module, key, Result.REFUSED, reason=Reason.from_refusal(refusal, more))
     except Invalid as error:
         return Synced(module, key, Result.REFUSED, reason=Reason.from_problem(error))
-    return Synced(module, key, result, version, warnings=warnings)
+    return Synced(module, key, result, version, warnings=list_odd(warnings))
+
+
+def list_odd(warnings: Warnings) -> Warnings:
+    """The warnings that say something of a chain. Its state begins with any payload: it may read what none writes."""
+    return [each for each in warnings if each.get("code") != OPEN]
 
 
 def _tell_older(refusal: Refusal) -> tuple[str, ...]:

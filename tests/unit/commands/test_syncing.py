@@ -8,7 +8,7 @@ from rich.console import Console
 
 from korak.commands.publishing import Result
 from korak.commands.reasons import Reason
-from korak.commands.syncing import Synced, draw, load
+from korak.commands.syncing import Synced, draw, list_odd, load
 
 CLAMPED = {
     "code": "retry_clamped",
@@ -27,7 +27,7 @@ def test_a_line_a_chain_and_why_it_was_refused() -> None:
     Console(file=drawn, width=80).print(draw(found))
     assert [line.rstrip() for line in drawn.getvalue().splitlines()] == [
         "● report version 2 published · shop.reports",
-        "    /nodes/1/retry in node a: max_attempts is 20; 10 is used. (retry_clamped)",
+        "  /nodes/1/retry in node a: max_attempts is 20; 10 is used. (retry_clamped)",
         "✗ bad refused · shop.reports",
         "  Nobody knows it.",
     ]
@@ -50,6 +50,10 @@ def test_a_line_a_chain_and_why_it_was_refused() -> None:
             ],
         },
     ]
+
+
+def test_a_chain_may_read_what_only_its_payload_brings() -> None:
+    assert list_odd([{"code": "unknown_reference"}, CLAMPED]) == [CLAMPED]
 
 
 def test_the_pipeline_is_found() -> None:
