@@ -125,7 +125,7 @@ MESSAGES: dict[str, str] = {
     "child_failed": "The run {child} failed: {message}",
     "child_cancelled": "The run {child} was cancelled.",
     "wait_impossible": "What is waited for can't come any more: {detail}.",
-    "quorum_unreachable": "{needed} of {total} bodies must succeed, and {failed} have failed.",
+    "quorum_unreachable": "{needed} of the bodies must succeed, and only {possible} of {total} can.",
     "loop_exhausted": "The loop went round {limit} times.",
     "unknown_outcome": "{type} returned the outcome {outcome}, which it doesn't declare.",
     "unknown_jump": "{target!r} is no target of this node's jumps.",

@@ -280,7 +280,11 @@ def test_a_straight_chain_passes_with_as_many_transitions_as_steps() -> None:
     assert run(three.max_transitions(3), {"order": "a"}).instance.status is COMPLETED
     begun = run(three.max_transitions(2).max_attempts(5), {"order": "a"})
     assert (begun.instance.status, get_failure(begun)) == (FAILED, "budget_transitions")
-    assert begun.instance.failure_params == {"limit": 2, "actual": 3}  # as it was said
+    assert begun.instance.failure_params == {
+        "pointer": "/settings/limits/max_transitions",
+        "limit": 2,
+        "actual": 3,
+    }  # as it was said
     assert get_state(begun) == {"order": "a", "fetched": "a"}
     assert [step.attempt for step in begun.list_steps("last")] == [1]
 

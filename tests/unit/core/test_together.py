@@ -72,7 +72,7 @@ def look(run: Run) -> list[Any]:
 def test_together_is_one_after_the_other(
     items: int, share: int, fails: set[int], concurrency: int, how: dict[str, Any]
 ) -> None:
-    graph = document(for_each(list(range(items)), ITEM, save={"key": "r"}, concurrency=concurrency, **how))
+    graph = document(for_each({"literal": list(range(items))}, ITEM, save={"key": "r"}, concurrency=concurrency, **how))
     runs = [Run(graph), Run(graph)]
     for run, together in zip(runs, (True, False), strict=True):
         for _ in range(60):

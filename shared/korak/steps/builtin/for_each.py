@@ -117,9 +117,8 @@ class ForEach(PureType[Gathering]):
         needed = {"all": 0, "first_success": 1, "quorum": quorum or 1}[program.mode]
         if needed > len(items):
             pointer = "/quorum" if program.mode == "quorum" else "/items"
-            return Failed(
-                "quorum_unreachable", {"pointer": pointer, "needed": needed, "total": len(items), "failed": 0}
-            )
+            lack: JsonObject = {"needed": needed, "total": len(items), "failed": 0, "possible": len(items)}
+            return Failed("quorum_unreachable", {"pointer": pointer, **lack})
         if not items and not program.is_reduced:
             return Completed(output=_make_empty(program.mode))
         concurrency = _count(program.concurrency.resolve(entry.roots), "/concurrency")
