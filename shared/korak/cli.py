@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Final, cast
 
 import orjson
 import typer
@@ -15,7 +15,10 @@ from korak import commands
 from korak.commands import panels
 from korak.commands.calling import Refusal
 from korak.commands.screen import Screen, defuse
-from korak.errors import KorakError, RegistrationError, SettingsError
+from korak.errors import KorakError, MissingModule, Problem, SettingsError
+
+UsageError: Final = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
+"""What the command line raises where it can't be read; Typer doesn't name it."""
 
 MISCONFIGURED = 2
 REFUSED = 1
@@ -49,23 +52,32 @@ def build() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code: 0 done, 1 refused or crashed, 2 wrongly called or set."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    is_json = "--json" in given
     try:
-        build()(hoist(given, "--json"), prog_name="korak")
-    except (SettingsError, RegistrationError) as error:
-        sys.stderr.write(f"{error.message}\n")
+        code = build()(hoist(given, "--json"), prog_name="korak", standalone_mode=not is_json)
+    except UsageError as error:
+        tell(KorakError("invalid_usage", error.format_message()), is_json=is_json)
         sys.exit(MISCONFIGURED)
-    except Refusal as refusal:
-        tell_refusal(refusal, is_json="--json" in given)
-        sys.exit(REFUSED)
+    except (SettingsError, MissingModule) as error:
+        tell(error, is_json=is_json, has_code=False)
+        sys.exit(MISCONFIGURED)
     except KorakError as error:
-        sys.stderr.write(f"{defuse(error.message)} ({error.code})\n")
+        tell(error, is_json=is_json)
         sys.exit(REFUSED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def tell_refusal(refusal: Refusal, *, is_json: bool) -> None:
-    """Write what the API refused: its problem as it came, or a line for each thing that is wrong."""
-    lines = [orjson.dumps(refusal.body).decode()] if is_json else map(defuse, refusal.lines)
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+def tell(error: KorakError, *, is_json: bool, has_code: bool = True) -> None:
+    """Write what went wrong: under --json as a problem, what the API refused as it came; else a line for each thing."""
+    match error:
+        case Refusal():
+            body, lines = error.body, error.lines
+        case _:
+            issues = error.issues if isinstance(error, Problem) else ()
+            body = {"code": error.code, "detail": error.message, "errors": [issue.to_json() for issue in issues]}
+            lines = [f"{error.message} ({error.code})" if has_code else error.message]
+    shown = [orjson.dumps(body).decode()] if is_json else map(defuse, lines)
+    sys.stderr.write("".join(f"{line}\n" for line in shown))
 
 
 def tell_version(is_asked: bool) -> None:

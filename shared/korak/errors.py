@@ -22,6 +22,8 @@
       RegistrationError             internal: a step type can't be registered
         DuplicateStepType
         InvalidStepType
+        MissingModule               a module that was named isn't there
+        BrokenModule                the code of one raises, or offers what can't be registered
       StepError                     internal: raised by a handler to end its attempt
         StepFailed                  permanent
         StepRetry                   retried after the back-off, or later
@@ -237,6 +239,18 @@ class InvalidStepType(RegistrationError):
     """The key or the config schema is wrong; the message names the offending keyword (ST-3)."""
 
     code = "invalid_step_type"
+
+
+class MissingModule(RegistrationError):
+    """A module that a setting or a flag names isn't there."""
+
+    code = "module_missing"
+
+
+class BrokenModule(RegistrationError):
+    """A module of a user can't be loaded: the message says in which line and why, and the code is the reason's."""
+
+    code = "module_broken"
 
 
 class StepError(KorakError):

@@ -126,7 +126,7 @@ def test_more_items_than_may_be(dev: Dev) -> None:
 def test_a_quorum_above_the_number_of_items(dev: Dev) -> None:
     document = chain("too-few", each(ITEMS, mode="quorum", quorum=3))
     ended = run(dev, document, {"items": [1, 2]})
-    assert is_told(dev, ended, "quorum_unreachable", "each", needed=3, total=2)
+    assert is_told(dev, ended, "quorum_unreachable", "each", needed=3, total=2, possible=2)
     assert [step["node"] for step in dev.list_steps(ended["id"])] == ["each"]
     assert run(dev, document, {"items": [1, 2, 3]})["status"] == "completed"
 
@@ -147,7 +147,7 @@ def test_a_child_that_can_t_be_started(dev: Dev) -> None:
     assert publish(dev, chain("their-kid", OK), **{"korak-owner": "team:2"}).status_code == 201
     document = chain("parent", sub({"ref": "input.child"}))
     never = run(dev, document, {"child": "never-was"})
-    assert is_told(dev, never, "child_not_started", "sub", key="never-was", detail="there is no such definition")
+    assert is_told(dev, never, "child_not_started", "sub", pointer="/definition", key="never-was")
     theirs = run(dev, document, {"child": "their-kid"})
     assert theirs["failure"]["message"] == never["failure"]["message"].replace("never-was", "their-kid")
     for key, wrong in (("by-version", {"version": 99}), ("by-checksum", {"checksum": "0" * 64})):
@@ -260,7 +260,7 @@ def test_a_state_over_its_limit(dev: Dev) -> None:
 def test_a_concurrency_key_that_is_nothing(dev: Dev, given: JsonObject) -> None:
     flow: Json = [{"key": {"ref": "input.customer"}, "concurrency": 1}]
     ended = run(dev, chain("keyed", {**OK, "flow": flow}), given)
-    assert is_told(dev, ended, "missing_value", "ok", pointer="/flow/0/key")
+    assert is_told(dev, ended, "missing_value", "ok", pointer="/flow/0/key", path="input.customer")
     whole = chain("keyed-runs", OK)
     whole["settings"] = {"flow": flow}
     ended = run(dev, whole, given)

@@ -281,8 +281,28 @@ def test_publish_leaves_alone_what_is_published_and_says_what_is_wrong(korak: Te
     told = korak("publish", korak.write("bad.json", bad.edge("start", "a")), code=1).out
     assert "✗ bad" in told
     assert "/nodes/1/type in node a: No step type no.such is known here. (unknown_type)" in told
+    [refused] = korak("publish", "bad.json", "--json", code=1).json
+    assert ("/nodes/1/type", "unknown_type") in [(each["pointer"], each["code"]) for each in refused["problems"]]
     (korak.directory / "odd.json").write_text("{")
     assert "This isn't JSON" in korak("publish", "odd.json", code=1).out
+
+
+def test_publish_tells_what_is_odd(korak: Terminal) -> None:
+    file = korak.write("odd-retry.json", graph("clamped").trigger().node("a", "end").retry(20).edge("start", "a"))
+    told = korak("publish", file).out
+    assert "clamped version 1 published" in told
+    assert "max_attempts is 20; 10 is used. (retry_clamped)" in told
+    [again] = korak("publish", file, "--json").json
+    assert [(each["code"], each["pointer"]) for each in again["warnings"]] == [
+        ("retry_clamped", "/nodes/1/retry/max_attempts")
+    ]
+
+
+def test_a_start_answers_alike_with_and_without_a_wait(korak: Terminal) -> None:
+    korak("publish", korak.write("now.json", graph("now").trigger().node("a", "end").edge("start", "a")))
+    for flags in ((), ("--wait",)):
+        told = korak("start", "now", *flags, "--json").json
+        assert (told["created"], told["instance"]["status"]) == (True, "completed")
 
 
 def test_problems_have_code_detail_and_pointers(korak: Terminal) -> None:
@@ -348,3 +368,11 @@ def test_without_anything_it_says_what_to_do(tmp_path: Path) -> None:
     told = korak("doctor", code=1, environ=gone).out
     assert "✗ server" in told or "✗ database" in told
     assert "hush" not in told
+
+
+@pytest.mark.parametrize("service", ["api", "engine"])
+def test_a_module_that_breaks_ends_a_service_with_one_line(tmp_path: Path, database_url: str, service: str) -> None:
+    (tmp_path / "slip.py").write_text("from korak import chain\n\nchain('x').thn(print)\n")
+    where = {"KORAK_DATABASE__URL": database_url, "KORAK_CHAINS": "slip"}
+    told = Terminal(tmp_path)(service, code=1, environ=where)
+    assert told.err == "slip, slip.py:3: AttributeError: 'Chain' object has no attribute 'thn' (module_broken)\n"

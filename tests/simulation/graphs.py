@@ -123,7 +123,7 @@ class Author:
         mode = self._random.choice(["all", "first_success", "quorum"])
         is_large = self._depth == 0 and self._random.random() < 0.04
         most = self._random.choice([51, 70]) if is_large else self._random.randint(0, max(1, 6 - 3 * self._depth))
-        config: dict[str, Any] = {"items": {"literal": list(range(most))}, "mode": mode}
+        config: dict[str, Any] = {"items": ref("input.items", list(range(most))), "mode": mode}
         if mode == "quorum":
             config["quorum"] = 2
         if is_large or self._random.random() < 0.5:

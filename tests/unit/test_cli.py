@@ -18,7 +18,7 @@ from rich.text import Text
 from korak import cli, commands
 from korak.commands import panels, running
 from korak.commands.screen import Screen
-from korak.errors import NotFound, SettingsError
+from korak.errors import NotFound, SettingsError, refuse_at
 
 PROGRAM = """
 import asyncio, os, sys
@@ -244,3 +244,42 @@ def test_the_command_is_installed() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KORAK_")}
     shown = subprocess.run([script, "--version"], check=True, capture_output=True, text=True, env=environment)
     assert shown.stdout.startswith("korak ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (
+            ["publish", "nofile"],
+            2,
+            {"code": "invalid_usage", "detail": "Invalid value for 'files': path 'nofile' does"},
+        ),
+        (["show"], 2, {"code": "invalid_usage", "detail": "Missing argument 'INSTANCE'."}),
+        (["sync"], 2, {"code": "invalid_setting", "detail": "There is no chain here"}),
+        (["sync", "--chains", "no.where"], 2, {"code": "module_missing", "detail": "There is no module no.where"}),
+    ],
+)
+def test_under_json_what_is_wrong_has_fields(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    problem: dict[str, str],
+) -> None:
+    monkeypatch.delenv("KORAK_CHAINS", raising=False)
+    ended, out, err = call(capsys, *arguments, "--json")
+    told = json.loads(err)
+    assert (ended, out, err.count("\n"), told["code"], told["errors"]) == (code, "", 1, problem["code"], [])
+    assert told["detail"].startswith(problem["detail"])
+
+
+def test_under_json_a_problem_tells_its_issues(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**settings: object) -> None:
+        raise refuse_at("/input/x", "field_not_writable", field="_x")
+
+    monkeypatch.setattr("korak.commands.syncing.read_settings", fail)
+    code, _, err = call(capsys, "sync", "--json")
+    [issue] = json.loads(err)["errors"]
+    assert (code, issue["code"], issue["pointer"]) == (1, "field_not_writable", "/input/x")

@@ -34,3 +34,8 @@ def test_every_code_is_said_somewhere() -> None:
     paths = (path for suffix in (".py", ".sql") for path in list_files(*SOURCES, suffix=suffix))
     text = "\n".join(path.read_text() for path in paths if path != ROOT / "shared/korak/codes.py")
     assert MESSAGES.keys() - set(re.findall(r"""["'](\w+)["']""", text)) == HANDLERS
+
+
+def test_a_quorum_that_can_t_be_had_says_how_many_can() -> None:
+    told = render("quorum_unreachable", {"needed": 3, "total": 5, "failed": 3, "possible": 2})
+    assert told == "3 of the bodies must succeed, and only 2 of 5 can."

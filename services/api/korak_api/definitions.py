@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from korak.errors import NotFound
+from korak.errors import Issue, NotFound
 from korak.graphs.document import SCHEMA, read_graph
 from korak.graphs.inputs import get_input_schema
 from korak.model import DefinitionStatus, JsonObject
@@ -39,9 +39,10 @@ async def save(call: Call) -> Answer:
     key = call.path["key"]
     async with call.resources.database.transaction() as connection:
         saved, is_new = await publishing.save(call, connection, key, _get_document(call))
+        warnings: tuple[Issue, ...] | None = None
         if call.query.get("publish"):
-            saved = await publishing.publish(call, connection, key)
-    return _answer(saved, status=201 if is_new else 200)
+            saved, warnings = await publishing.publish(call, connection, key)
+    return _answer(saved, status=201 if is_new else 200, warnings=warnings)
 
 
 async def validate(call: Call) -> Answer:
@@ -53,7 +54,8 @@ async def validate(call: Call) -> Answer:
 async def publish(call: Call) -> Answer:
     """POST /v1/definitions/{key}/publish."""
     async with call.resources.database.transaction() as connection:
-        return _answer(await publishing.publish(call, connection, call.path["key"]))
+        published, warnings = await publishing.publish(call, connection, call.path["key"])
+    return _answer(published, warnings=warnings)
 
 
 async def archive(call: Call) -> Answer:
@@ -87,8 +89,9 @@ async def activate(call: Call) -> Answer:
 async def add_version(call: Call) -> Answer:
     """POST /v1/definitions/{key}/versions."""
     async with call.resources.database.transaction() as connection:
-        version, key, is_new = await publishing.freeze_version(call, connection, call.path["key"], _get_document(call))
-    return Answer(show_version(key, version), 201 if is_new else 200)
+        frozen = await publishing.freeze_version(call, connection, call.path["key"], _get_document(call))
+    shown = show_version(frozen.key, frozen.version)
+    return Answer({**shown, "warnings": show_issues(frozen.warnings)}, 201 if frozen.is_new else 200)
 
 
 async def list_definitions(call: Call) -> Answer:
@@ -168,8 +171,10 @@ def _get_document(call: Call) -> JsonObject:
     return cast("JsonObject", call.body["graph"])
 
 
-def _answer(definition: Definition, status: int = 200) -> Answer:
+def _answer(definition: Definition, status: int = 200, *, warnings: tuple[Issue, ...] | None = None) -> Answer:
     shown = show_definition(definition, input_schema=_get_inputs(definition.graph))
+    if warnings is not None:
+        shown["warnings"] = show_issues(warnings)
     return Answer(shown, status, {"etag": f'"{definition.checksum}"'})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from korak.errors import Conflict, Invalid, Issue, NotFound, Stale, Unconditional
 from korak.graphs.checksum import checksum
@@ -20,6 +20,16 @@ from korak_api.rendering import show_time
 ANY_TAG = "*"
 MAX_KEY = 100
 """Characters of a definition's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The version that a graph is, its definition's key, whether it is new, and what is odd about the graph."""
+
+    version: Version
+    key: str
+    is_new: bool
+    warnings: tuple[Issue, ...]
 
 
 async def create(call: Call, connection: Connection, document: JsonObject) -> Definition:
@@ -76,19 +86,27 @@ def check_match(standing: Definition, given: str | None) -> None:
         raise Stale(actual=standing.checksum)
 
 
-async def publish(call: Call, connection: Connection, key: str) -> Definition:
-    """Freeze the draft as the next version; the same checksum as the current version's changes nothing."""
+async def publish(call: Call, connection: Connection, key: str) -> tuple[Definition, tuple[Issue, ...]]:
+    """Freeze the draft as the next version, and say what is odd about it.
+
+    The same checksum as the current version's changes nothing.
+    """
     standing = await lock(call, connection, key)
     if standing.status is DefinitionStatus.ARCHIVED:
         raise Conflict("definition_archived", key=key)
     draft = await versions.get_draft(connection, standing.id)
     if draft is None or draft.checksum == standing.published_checksum:
-        return standing
-    check(call, draft.graph)
+        return standing, list_warnings(call, standing.graph)
+    report = check(call, draft.graph)
     contracts = freeze(draft.graph, call.resources.catalogue)
     user = call.credential.user
     number = await versions.publish(connection, standing, draft, contracts=contracts, publisher=user, now=call.now)
-    return replace(await lock(call, connection, key), version=number)
+    return replace(await lock(call, connection, key), version=number), report.warnings
+
+
+def list_warnings(call: Call, document: JsonObject) -> tuple[Issue, ...]:
+    """What is odd about a document that was published before."""
+    return validate(document, call.resources.catalogue, call.resources.limits).warnings
 
 
 def check(call: Call, document: JsonObject) -> Report:
@@ -99,10 +117,8 @@ def check(call: Call, document: JsonObject) -> Report:
     return report
 
 
-async def freeze_version(
-    call: Call, connection: Connection, key: str, document: JsonObject
-) -> tuple[Version, str, bool]:
-    """The version that this document is, its definition's key, and whether it is new; it doesn't become current.
+async def freeze_version(call: Call, connection: Connection, key: str, document: JsonObject) -> Frozen:
+    """The version that this document is; it doesn't become current.
 
     A definition that isn't there is made, with the document as its draft. The application's own is meant where the
     owner has none and the credential reaches it.
@@ -115,11 +131,11 @@ async def freeze_version(
         raise Conflict("definition_archived", key=key)
     known = await versions.find_version(connection, standing.id, checksum(document))
     if known is not None:
-        return known, standing.key, False
-    check(call, document)
+        return Frozen(known, standing.key, is_new=False, warnings=list_warnings(call, document))
+    report = check(call, document)
     contracts, user = freeze(document, call.resources.catalogue), call.credential.user
     made = await versions.freeze(connection, standing.id, document, contracts=contracts, publisher=user, now=call.now)
-    return made, standing.key, True
+    return Frozen(made, standing.key, is_new=True, warnings=report.warnings)
 
 
 async def _lock_or_make(call: Call, connection: Connection, key: str, document: JsonObject) -> Definition:

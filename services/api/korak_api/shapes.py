@@ -12,7 +12,7 @@ from korak.model import (
     VersionStatus,
 )
 from korak_api.parts import ARTIFACT, CHUNK, EVENT, FAILURE, INSTANCE, STEP, WAIT, WAITING
-from korak_api.terms import COUNT, FLAG, NAMES, OBJECT, TEXT, TIME, ULID, one_of, or_null, page, ref, shape
+from korak_api.terms import COUNT, FLAG, NAMES, OBJECT, TEXT, TIME, ULID, extend, one_of, or_null, page, ref, shape
 
 _ISSUE = shape(code=TEXT, message=TEXT, pointer=TEXT, node=or_null(TEXT), edge=or_null(COUNT), params=OBJECT)
 
@@ -64,17 +64,19 @@ _TOKEN = shape(
     revoked_at=or_null(TIME),
 )
 
+_ISSUES = {"type": "array", "items": ref("Issue")}
+
+_WARNINGS = {**_ISSUES, "description": "What is odd about the graph. Only what publishes one answers it."}
+
 SHAPES: Final[dict[str, Any]] = {
     "Issue": _ISSUE,
     "Problem": _PROBLEM,
-    "Definition": shape(**_DEFINITION_HEAD, graph=OBJECT, input_schema=or_null(OBJECT)),
+    "Definition": extend(shape(**_DEFINITION_HEAD, graph=OBJECT, input_schema=or_null(OBJECT)), warnings=_WARNINGS),
     "DefinitionHead": shape(**_DEFINITION_HEAD),
     "DefinitionPage": page("DefinitionHead"),
-    "Validation": shape(
-        valid=FLAG, errors={"type": "array", "items": ref("Issue")}, warnings={"type": "array", "items": ref("Issue")}
-    ),
+    "Validation": shape(valid=FLAG, errors=_ISSUES, warnings=_ISSUES),
     "Version": shape(**_VERSION_HEAD, graph=OBJECT),
-    "VersionHead": shape(**_VERSION_HEAD),
+    "VersionHead": extend(shape(**_VERSION_HEAD), warnings=_WARNINGS),
     "VersionPage": page("VersionHead"),
     "Export": shape(schema=TEXT, key=TEXT, graph=OBJECT, checksum=TEXT),
     "Start": {

@@ -31,6 +31,11 @@ def shape(**members: Any) -> dict[str, Any]:
     return {"type": "object", "properties": members, "required": list(members)}
 
 
+def extend(schema: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """The same object, which may have these members besides."""
+    return {**schema, "properties": {**schema["properties"], **members}}
+
+
 def ref(name: str) -> dict[str, Any]:
     """What stands under a name among the shapes."""
     return {"$ref": f"#/components/schemas/{name}"}

@@ -138,7 +138,8 @@ def _open(work: Work, asked: Starting, place: int, given: JsonObject, version: V
 
 
 def _refuse(asked: Starting, detail: str, **more: Any) -> Raised:
-    return Raised("child_not_started", None, {"key": asked.definition, "detail": detail, **more}, is_retryable=False)
+    told = {"pointer": "/definition", "key": asked.definition, "detail": detail, **more}
+    return Raised("child_not_started", None, told, is_retryable=False)
 
 
 def _cannot_come(asked: Awaiting, place: int, detail: str) -> Raised:

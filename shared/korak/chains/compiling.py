@@ -167,7 +167,7 @@ class _Compiler:
         if step.timed_out is None:
             return Made((node,))
         later = self._names[number + 1 :]
-        target = find_target(step.timed_out, later, f"timed_out of {step.name!r}, which must come after it,")
+        target = find_target(step.timed_out, later, f"timed_out of {step.name!r}", "among those after it")
         return Made((node,), edges=(_edge(get_id(step.name), target, TIMED_OUT),))
 
     def _compile_start(self, step: Start) -> Made:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Final
 
 from korak.chains.builder import Chain
 from korak.errors import RegistrationError
+from korak.steps import modules
 from korak.steps.registry import Registry
 
 ENTRY_POINTS: Final = "korak.chains"
@@ -25,13 +25,13 @@ class Loaded:
     module: ModuleType
 
 
-def load_chains(modules: Iterable[str]) -> list[Loaded]:
+def load_chains(names: Iterable[str]) -> list[Loaded]:
     """The chains in these modules and in installed packages' ones, each once.
 
-    Raises RegistrationError where a module isn't there, or where two chains have one key.
+    Raises MissingModule, BrokenModule, and RegistrationError where two chains have one key.
     """
     found: dict[str, Loaded] = {}
-    for module in _import(modules):
+    for module in _import(names):
         for value in vars(module).values():
             if not isinstance(value, Chain):
                 continue
@@ -49,18 +49,15 @@ def register(chains: Iterable[Loaded], registry: Registry) -> None:
         registry.load_module(module)
     for loaded in chains:
         for made in loaded.chain.step_types:
-            registry.add(made)
+            with modules.blaming_definition(loaded.module.__name__, made):
+                registry.add(made)
 
 
-def _import(modules: Iterable[str]) -> Iterator[ModuleType]:
-    for name in modules:
-        try:
-            yield import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-                raise
-            raise RegistrationError("module_missing", name=name) from error
+def _import(names: Iterable[str]) -> Iterator[ModuleType]:
+    for name in names:
+        yield modules.find(name, "chains")
     for entry in entry_points(group=ENTRY_POINTS):
-        loaded = entry.load()
+        with modules.blaming(entry.module):
+            loaded = entry.load()
         if isinstance(loaded, ModuleType):
             yield loaded

@@ -96,11 +96,11 @@ def get_path(key: str) -> str:
     return paths.render(("state", key))
 
 
-def find_target(name: object, steps: Container[str], what: str) -> str:
-    """The node that a name of a step, or `$end`, means."""
+def find_target(name: object, steps: Container[str], what: str, where: str = "there") -> str:
+    """The node that a name of a step, or `$end`, means. `where` the steps that may be named are."""
     if name == END:
         return LAST
     wanted = read_name(name, what)
     if wanted not in steps:
-        raise misuse(f"{what} names the step {show(wanted)}, which isn't there.")
+        raise misuse(f"{what} names the step {show(wanted)}, which isn't {where}.")
     return get_id(wanted)

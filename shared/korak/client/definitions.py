@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
-class Version(TypedDict):
-    """A version of a definition. `status`: published for the current one, else superseded."""
+class VersionFacts(TypedDict):
+    """What is told of every version. `status`: published for the current one, else superseded."""
 
     definition: str
     number: int
@@ -18,7 +18,16 @@ class Version(TypedDict):
     publisher: str | None
 
 
-class FrozenVersion(Version):
+class Version(VersionFacts):
+    """A version of a definition. `warnings`: what is odd about its graph, with code, message and pointer.
+
+    Only a publish answers them.
+    """
+
+    warnings: NotRequired[Sequence[dict[str, Any]]]
+
+
+class FrozenVersion(VersionFacts):
     """A version with its graph."""
 
     graph: dict[str, Any]
@@ -45,6 +54,7 @@ class Definition(DefinitionHead):
 
     graph: dict[str, Any]
     input_schema: dict[str, Any] | None
+    warnings: NotRequired[Sequence[dict[str, Any]]]
 
 
 class Validation(TypedDict):

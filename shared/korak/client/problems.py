@@ -79,13 +79,21 @@ def read(response: httpx.Response) -> Any:
     told = f"{response.url} answered {response.status_code} {response.reason_phrase}"
     problem = kind(
         str(body.get("code") or "internal"),
-        str(body.get("detail") or body.get("title") or told),
+        _tell(str(body.get("detail") or body.get("title") or told), body),
         issues=_list_issues(body),
         **(body.get("params") or {}),
     )
     problem.status = response.status_code
     problem.body = {"detail": told, **body}
     raise problem
+
+
+def _tell(detail: str, body: Mapping[str, Any]) -> str:
+    """What went wrong, with the first thing that is wrong where the whole doesn't say it."""
+    for error in body.get("errors") or ():
+        first = str(error.get("message") or error.get("code"))
+        return detail if first in detail else f"{detail} {error.get('pointer') or '/'}: {first}"
+    return detail
 
 
 def _read_body(response: httpx.Response) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Refusal(KorakError):
     @property
     def lines(self) -> list[str]:
         """What a person reads: the message with its code, then each error with its pointer."""
-        return [f"{self.message} ({self.code}, {self.status})", *map(_describe, self.body.get("errors") or [])]
+        return [f"{self.message} ({self.code}, {self.status})", *map(describe, self.body.get("errors") or [])]
 
 
 class Caller:
@@ -93,7 +93,8 @@ def open_caller(owner: str | None = None) -> Caller:
     return Caller(place.url, place.token, owner=owner)
 
 
-def _describe(error: Mapping[str, Any]) -> str:
+def describe(error: Mapping[str, Any]) -> str:
+    """One thing that is wrong or odd, on a line: where, what, and its code."""
     where = error.get("pointer") or "/"
     node = f" in node {error['node']}" if error.get("node") else ""
     return f"  {where}{node}: {error.get('message')} ({error.get('code')})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -201,18 +202,24 @@ def command(ctx: typer.Context, instance: str, verb: str, body: dict[str, Any], 
     present(caller, caller.post(f"/v1/instances/{instance}/{verb}", body), get_screen(ctx))
 
 
-def present(caller: Caller, instance: dict[str, Any], screen: Screen) -> None:
-    """Show an instance that the API has answered, with its steps: in JSON all, drawn of many bodies some."""
+def present(
+    caller: Caller, instance: dict[str, Any], screen: Screen, *, start: Mapping[str, Any] | None = None
+) -> None:
+    """Show an instance that the API has answered, with its steps: in JSON all, drawn of many bodies some.
+
+    Under --json it stands inside of its `start`, if that is given.
+    """
     steps = list_steps(caller, instance["id"], None if screen.is_json else MOST)
-    answer = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
-    screen.show(answer, lambda told: draw_instance(told, told["steps"], now=Clock().now()))
+    found = {**instance, "steps": steps, **list_children(caller, instance["id"], steps)}
+    answer = found if start is None else {**start, "instance": found}
+    screen.show(answer, lambda _: draw_instance(found, steps, now=Clock().now()))
 
 
-def finish(caller: Caller, instance: str, screen: Screen) -> None:
+def finish(caller: Caller, instance: str, screen: Screen, *, start: Mapping[str, Any] | None = None) -> None:
     """Wait until the instance ends, show it, and exit with 1 unless it completed."""
     found: dict[str, Any] = {}
     while found.get("status") not in ENDED:
         found = caller.get(f"/v1/instances/{instance}", wait=LOOK)
-    present(caller, found, screen)
+    present(caller, found, screen, start=start)
     if found["status"] != InstanceStatus.COMPLETED:
         raise typer.Exit(1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import orjson
 import typer
@@ -14,10 +14,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from korak.chains import Chain
-from korak.commands.calling import Caller, Refusal, open_caller, refusing
+from korak.commands.calling import Caller, Refusal, describe, open_caller, refusing
+from korak.commands.reasons import Reason
 from korak.commands.screen import get_screen
 from korak.graphs.document import SCHEMA
 from korak.model import VersionStatus
+
+Warnings: TypeAlias = Sequence[Mapping[str, Any]]
+"""What is odd about a graph, as the API answers it."""
 
 
 class Result(StrEnum):
@@ -30,18 +34,19 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One file, the definition in it, and what became of it. `lines` say why it was refused."""
+    """One file, the definition in it, what became of it, why it was refused, and what is odd about it."""
 
     file: Path
     result: Result
     key: str = ""
     version: int | None = None
-    lines: tuple[str, ...] = ()
+    reason: Reason | None = None
+    warnings: Warnings = ()
 
     def to_json(self) -> dict[str, Any]:
         """As the command answers it under --json."""
         told = {"file": str(self.file), "key": self.key, "version": self.version, "result": self.result.value}
-        return {**told, "problems": list(self.lines)} if self.lines else told
+        return {**told, **show_notes(self.reason, self.warnings)}
 
 
 def register(app: typer.Typer) -> None:
@@ -76,32 +81,36 @@ def publish_file(caller: Caller, file: Path) -> Published:
     try:
         document = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        return Published(file, Result.REFUSED, lines=(f"This isn't JSON: {error}",))
+        return Published(file, Result.REFUSED, reason=Reason.of("invalid_json", f"This isn't JSON: {error}"))
     key = document.get("key") if isinstance(document, dict) else None
     if not isinstance(key, str):
-        return Published(file, Result.REFUSED, lines=("This is no graph: it has no key.",))
+        reason = Reason.of("invalid_document", "This is no graph: it has no key.", "/key")
+        return Published(file, Result.REFUSED, reason=reason)
     try:
         return publish_document(caller, file, document)
     except Refusal as refusal:
-        return Published(file, Result.REFUSED, key, lines=tuple(refusal.lines))
+        return Published(file, Result.REFUSED, key, reason=Reason.from_refusal(refusal))
 
 
 def publish_document(caller: Caller, file: Path, document: dict[str, Any]) -> Published:
     """The same for a document. Raises Refusal."""
-    result, version = put_graph(caller, document)
-    return Published(file, result, document["key"], version)
+    result, version, warnings = put_graph(caller, document)
+    return Published(file, result, document["key"], version, warnings=warnings)
 
 
 def put_graph(
     caller: Caller, graph: Chain | Mapping[str, Any], *, only_newer: bool = False
-) -> tuple[Result, int | None]:
-    """Make a graph the current version, and its number. Raises Refusal; one for an older version where asked so."""
+) -> tuple[Result, int, Warnings]:
+    """Make a graph the current version, its number, and what is odd about it.
+
+    Raises Refusal; one for an older version where asked so.
+    """
     with refusing():
         version = caller.korak.publish(graph, current=False)
         if version["status"] == VersionStatus.PUBLISHED:
-            return Result.UNCHANGED, version["number"]
+            return Result.UNCHANGED, version["number"], version.get("warnings", ())
         version = caller.korak.publish(graph, only_newer=only_newer)
-    return Result.PUBLISHED, version["number"]
+    return Result.PUBLISHED, version["number"], version.get("warnings", ())
 
 
 def draw(found: list[Published]) -> RenderableType:
@@ -111,16 +120,31 @@ def draw(found: list[Published]) -> RenderableType:
     return Group(*(line for each in found for line in _draw(each)))
 
 
-def draw_result(key: str, version: int | None, result: Result, where: object, lines: Iterable[str]) -> list[Text]:
-    """A line on what became of a definition, and below it why it was refused."""
+def draw_result(key: str, version: int | None, result: Result, where: object) -> Text:
+    """A line on what became of a definition."""
     glyph, style = {"published": ("●", "green"), "unchanged": ("○", "dim"), "refused": ("✗", "red")}[result]
     number = f" version {version}" if version else ""
-    first = Text.assemble((glyph, style), f" {key}{number} ", (f"{result} · {where}", "dim"))
-    return [first, *(Text(f"  {line}", "red") for line in lines)]
+    return Text.assemble((glyph, style), f" {key}{number} ", (f"{result} · {where}", "dim"))
+
+
+def draw_notes(reason: Reason | None, warnings: Warnings) -> list[Text]:
+    """Below it why it was refused, and what is odd about it."""
+    lines = () if reason is None else reason.lines
+    return [
+        *(Text(f"  {line}", "red") for line in lines),
+        *(Text(describe(each), "yellow") for each in warnings),
+    ]
+
+
+def show_notes(reason: Reason | None, warnings: Warnings) -> dict[str, Any]:
+    """The same as fields; none where there is nothing to say."""
+    told: dict[str, Any] = {} if reason is None else {"problems": list(reason.problems)}
+    return {**told, "warnings": list(warnings)} if warnings else told
 
 
 def _draw(each: Published) -> list[Text]:
-    return draw_result(each.key or str(each.file), each.version, each.result, each.file, each.lines)
+    head = draw_result(each.key or str(each.file), each.version, each.result, each.file)
+    return [head, *draw_notes(each.reason, each.warnings)]
 
 
 def _is_hidden(file: Path) -> bool:

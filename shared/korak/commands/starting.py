@@ -62,7 +62,7 @@ def start(
     if "due_at" in answer:
         screen.show(answer, lambda told: f"It starts at {told['due_at']}, unless another call comes.")
     elif wait:
-        finish(caller, answer["instance"]["id"], screen)
+        finish(caller, answer["instance"]["id"], screen, start=answer)
     elif screen.is_json:
         screen.show(answer)
     else:

@@ -13,28 +13,31 @@ from rich.text import Text
 from korak.chains.loading import Loaded, load_chains
 from korak.commands import publishing
 from korak.commands.calling import Caller, Refusal, open_caller
-from korak.commands.publishing import Result
+from korak.commands.publishing import Result, Warnings
+from korak.commands.reasons import Reason
 from korak.commands.running import read_settings
 from korak.commands.screen import get_screen
 from korak.errors import Invalid, SettingsError
 
 OLDER = "version_older"
+OPEN = "unknown_reference"
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """One chain, the module it stands in, and what became of it. `lines` say why it was refused."""
+    """One chain, the module it stands in, and what became of it, why it was refused, and what is odd about it."""
 
     module: str
     key: str
     result: Result
     version: int | None = None
-    lines: tuple[str, ...] = ()
+    reason: Reason | None = None
+    warnings: Warnings = ()
 
     def to_json(self) -> dict[str, Any]:
         """As the command answers it under --json."""
         told = {"module": self.module, "key": self.key, "version": self.version, "result": self.result.value}
-        return {**told, "problems": list(self.lines)} if self.lines else told
+        return {**told, **publishing.show_notes(self.reason, self.warnings)}
 
 
 def register(app: typer.Typer) -> None:
@@ -84,21 +87,23 @@ def draw(found: Sequence[Synced]) -> RenderableType:
 def _sync(caller: Caller, loaded: Loaded, *, force: bool) -> Synced:
     module, key = loaded.module.__name__, loaded.chain.key
     try:
-        result, version = publishing.put_graph(caller, loaded.chain, only_newer=not force)
+        result, version, warnings = publishing.put_graph(caller, loaded.chain, only_newer=not force)
     except Refusal as refusal:
-        if refusal.code == OLDER:
-            return Synced(module, key, Result.REFUSED, lines=_tell_older(refusal))
-        return Synced(module, key, Result.REFUSED, lines=tuple(refusal.lines))
+        more = _tell_older(refusal) if refusal.code == OLDER else ()
+        return Synced(module, key, Result.REFUSED, reason=Reason.from_refusal(refusal, more))
     except Invalid as error:
-        lines = (error.message, *(f"  {issue.pointer or '/'}: {issue.message}" for issue in error.issues))
-        return Synced(module, key, Result.REFUSED, lines=lines)
-    return Synced(module, key, result, version)
+        return Synced(module, key, Result.REFUSED, reason=Reason.from_problem(error))
+    return Synced(module, key, result, version, warnings=list_odd(warnings))
+
+
+def list_odd(warnings: Warnings) -> Warnings:
+    """The warnings that say something of a chain. Its state begins with any payload: it may read what none writes."""
+    return [each for each in warnings if each.get("code") != OPEN]
 
 
 def _tell_older(refusal: Refusal) -> tuple[str, ...]:
     told = refusal.body["params"]
     return (
-        *refusal.lines,
         f"  this code   {told['checksum']} of {told['published_at']}",
         f"  current     {told['current_checksum']} of {told['current_published_at']}",
         "  If you mean to go back, say --force.",
@@ -106,4 +111,5 @@ def _tell_older(refusal: Refusal) -> tuple[str, ...]:
 
 
 def _draw(each: Synced) -> list[Text]:
-    return publishing.draw_result(each.key, each.version, each.result, each.module, each.lines)
+    head = publishing.draw_result(each.key, each.version, each.result, each.module)
+    return [head, *publishing.draw_notes(each.reason, each.warnings)]

@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from korak.client.finding import find_left
 from korak.commands import publishing, syncing
 from korak.commands.calling import Caller
 from korak.commands.publishing import Published, Result
@@ -54,10 +55,10 @@ class Welcome:
     async def __call__(self, running: stack.Running) -> None:
         """Tell it, once."""
         found, synced = await asyncio.to_thread(self._publish, running)
-        told = [(str(each.file), each.lines) for each in found] + [(each.module, each.lines) for each in synced]
-        for place, lines in told if self.screen.is_json else ():
-            for line in lines:
-                self.screen.tell(f"{place}: {line}")
+        told = [(str(each.file), each) for each in found] + [(each.module, each) for each in synced]
+        for place, each in told if self.screen.is_json else ():
+            for line in publishing.draw_notes(each.reason, each.warnings):
+                self.screen.tell(f"{place}: {line.plain.removeprefix('  ')}")
         answer = {"url": running.url, "token": running.token}
         self.screen.show(answer, lambda _: draw(running, found, synced))
 
@@ -87,11 +88,11 @@ def draw(running: stack.Running, found: Sequence[Published], synced: Sequence[Sy
     drawn += [syncing.draw(synced)] if synced else []
     if drawn:
         parts += [Padding(Group(*drawn), (0, 0, 0, 2)), Text()]
-    parts += [Padding(_suggest(found, synced), (0, 0, 0, 2)), Text()]
+    parts += [Padding(_suggest(running, found, synced), (0, 0, 0, 2)), Text()]
     return Group(*parts)
 
 
-def _suggest(found: Sequence[Published], synced: Sequence[Synced]) -> Text:
+def _suggest(running: stack.Running, found: Sequence[Published], synced: Sequence[Synced]) -> Text:
     """Commands that work right now, from a second terminal."""
     first = next((each for each in found if each.result is not Result.REFUSED), None)
     chain = next((each for each in synced if each.result is not Result.REFUSED), None)
@@ -99,7 +100,16 @@ def _suggest(found: Sequence[Published], synced: Sequence[Synced]) -> Text:
     if first is not None:
         start = f"start {first.key} --input '{orjson.dumps(sample_input(first.file)).decode()}'"
     lines = [f"{get_command()} {rest}" for rest in (start, "list", "show INSTANCE", "--help")]
+    if not is_found(running):
+        said = {"URL": running.url, "TOKEN": running.token}
+        lines = [*(f"export KORAK_CLIENT__{name}={value}" for name, value in said.items()), *lines]
     return Text("\n".join(["In another terminal:", *(f"  {line}" for line in lines)]), "dim")
+
+
+def is_found(running: stack.Running) -> bool:
+    """Whether commands in this directory find the API by what is kept, without being told where it is."""
+    left = find_left("client.json")
+    return (left.get("url"), left.get("token")) == (running.url, running.token)
 
 
 def get_command() -> str:

@@ -60,9 +60,9 @@ def find_breach(draft: Draft, bill: Bill, scope_id: int | None) -> Raised | None
     given, policy = draft.plan.settings.limits, draft.policy
     limit = policy.get_limit("max_transitions", given)
     if bill.transitions > limit:
-        return failing.limit_breach("budget_transitions", {"limit": limit, "actual": bill.transitions})
+        return failing.limit_breach("budget_transitions", _tell("max_transitions", limit, bill.transitions))
     if bill.units is not None and bill.units > (most := policy.find_limit("max_cost_units", given) or 0):
-        return failing.limit_breach("budget_cost", {"limit": most, "actual": bill.units})
+        return failing.limit_breach("budget_cost", _tell("max_cost_units", most, bill.units))
     if bill.written:
         limit = policy.get_limit("max_state_bytes", given)
         state = {**draft.get_state(scope_id), **bill.written}
@@ -72,6 +72,11 @@ def find_breach(draft: Draft, bill: Bill, scope_id: int | None) -> Raised | None
             told: JsonObject = {"pointer": pointer([largest]), "limit": limit, "actual": actual}
             return failing.limit_breach("budget_state_bytes", told)
     return None
+
+
+def _tell(name: str, limit: int, actual: int) -> JsonObject:
+    """What was passed, and where a user changes it."""
+    return {"pointer": f"/settings/limits/{name}", "limit": limit, "actual": actual}
 
 
 def find_used_up(instance: Instance, plan: Plan, ceilings: Mapping[str, int | None]) -> str | None:

@@ -37,8 +37,16 @@ def check_jump(draft: Draft, node: PlannedNode, output: JsonObject) -> Raised | 
         return None
     if allowed == ANY and isinstance(target, str) and (target == END or _is_beside(draft, node, target)):
         return None
-    told: JsonObject = {"pointer": f"/{JUMP}", "target": output.get(JUMP)}
+    told: JsonObject = {"pointer": f"/{JUMP}", "target": output.get(JUMP), "allowed": _list_allowed(node, allowed)}
     return Raised("unknown_jump", None, told, is_retryable=node.type not in RESERVED)
+
+
+def _list_allowed(node: PlannedNode, allowed: frozenset[str]) -> str:
+    """The targets as a person reads them, by their steps' names where they have some."""
+    if allowed == ANY:
+        return "any node beside it"
+    names = {target: name for name, target in node.names.items()}
+    return ", ".join(sorted(names.get(target, target) for target in allowed)) or "there is none"
 
 
 def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:

@@ -74,7 +74,7 @@ def _resolve_keys(draft: Draft, rules: tuple[FlowRule, ...], step: StepRun, wher
         except KorakError as error:
             return Raised(error.code, error.message, {**error.params, "pointer": pointer}, is_retryable=False)
         if value is None or value == "":
-            told: JsonObject = {"path": pointer, "pointer": pointer}
+            told: JsonObject = {"path": rule.text, "pointer": pointer}
             return Raised("missing_value", None, told, is_retryable=False)
         keys.append(_name(value))
     return keys

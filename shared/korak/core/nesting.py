@@ -64,10 +64,13 @@ def _find_breach(draft: Draft, wanted: Spawn) -> Raised | None:
     limit = draft.policy.get_limit("max_depth", given)
     if wanted.openings and draft.instance.depth >= limit:
         return failing.limit_breach("nesting_depth_exceeded", {"limit": limit})
-    limit = draft.policy.get_limit("max_started_workflows", given)
+    name = "max_started_workflows"
+    limit = draft.policy.get_limit(name, given)
     actual = telling.count_children(draft) + len(wanted.openings) + wanted.rest
     if actual > limit:
-        return failing.limit_breach("budget_children", {"limit": limit, "actual": actual})
+        return failing.limit_breach(
+            "budget_children", {"pointer": f"/settings/limits/{name}", "limit": limit, "actual": actual}
+        )
     return None
 
 

@@ -9,7 +9,7 @@ from korak.core import ending, walking
 from korak.core.draft import Draft
 from korak.core.past import Past
 from korak.core.states import Position, Standing, replay
-from korak.errors import Conflict
+from korak.errors import Conflict, Issue
 from korak.model import EventType, InstanceStatus, JsonObject
 
 REWOUND = "rewound"
@@ -69,7 +69,7 @@ def find(draft: Draft, standing: list[Standing], to: str | None) -> Standing:
         is_done = each.line.type is EventType.STEP_COMPLETED or step is None
         if is_done and (to is None or (step is not None and to in (step.ulid, step.execution_id, step.node_id))):
             return each
-    raise Conflict("step_not_completed", to=to)
+    raise Conflict("step_not_completed", issues=[Issue("step_not_completed", "/to", {"to": to})], to=to)
 
 
 def describe(target: Standing) -> JsonObject:

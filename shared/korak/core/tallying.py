@@ -61,7 +61,7 @@ class Tally:
         if self.is_satisfied:
             return self
         if culprit is None:
-            return replace(self, impossible=f"{self.needed} of {self.total} runs are waited for")
+            return replace(self, impossible=f"{self.needed} must complete, and there are only {self.total}")
         why = f"the run {culprit} {ENDED.get(str(self.failed[culprit]), ENDED[InstanceStatus.FAILED])}"
         if self.mode != "all":
             why += f", and {self.needed} of {self.total} must complete"

@@ -20,10 +20,11 @@ LONGEST = 366 * 86_400.0
 @dataclass(frozen=True, slots=True)
 class FlowRule:
     """One entry of `flow`: of a key at most `concurrency` in all at once, this one counting `weight`, and at most
-    `rate` begun in any `per` seconds. What is None isn't limited.
+    `rate` begun in any `per` seconds. What is None isn't limited. `text` is what the key is read from, as written.
     """
 
     key: Value
+    text: str
     concurrency: int | None
     weight: int
     rate: int | None
@@ -35,10 +36,16 @@ def read_flow(raw: Json) -> tuple[FlowRule, ...]:
     return tuple(_read_rule(cast("JsonObject", rule)) for rule in cast("list[Json]", raw or []))
 
 
+def _tell(key: Json) -> str:
+    """`input.customer` of `{"cel": "input.customer"}`, and of a reference likewise."""
+    return str(next(iter(key.values()), "")) if isinstance(key, dict) else str(key)
+
+
 def _read_rule(rule: JsonObject) -> FlowRule:
     rate = cast("JsonObject", rule.get("rate") or {})
     return FlowRule(
         key=compile_value(rule["key"]),
+        text=_tell(rule["key"]),
         concurrency=cast("int | None", rule.get("concurrency")),
         weight=cast("int", rule.get("weight", 1)),
         rate=cast("int | None", rate.get("limit")),

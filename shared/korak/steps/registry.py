@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 from korak.errors import DuplicateStepType, InvalidStepType
 from korak.graphs.contracts import TypeContract
 from korak.graphs.schemas import check_schema
-from korak.steps import builtin
+from korak.steps import builtin, modules
 from korak.steps.contract import StepType, is_async
 from korak.steps.function import FunctionStep, get_step_type
 
@@ -72,26 +71,22 @@ class Registry:
         """Every contract, by key."""
         return [made.contract() for made in self.list_types()]
 
-    def load(self, modules: Iterable[str]) -> None:
-        """Import modules by name and register what is found in them."""
-        for name in modules:
-            try:
-                module = import_module(name)
-            except ModuleNotFoundError as error:
-                if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-                    raise
-                raise InvalidStepType(message=f"There is no module {name} to load step types from") from error
-            self.load_module(module)
+    def load(self, names: Iterable[str]) -> None:
+        """Import modules by name and register what is found in them. Raises MissingModule, BrokenModule."""
+        for name in names:
+            self.load_module(modules.find(name, "step types"))
 
     def load_module(self, module: ModuleType) -> None:
-        """Register the step types found in a module, by whatever name they stand there."""
+        """Register the step types found in a module, by whatever name they stand there. Raises BrokenModule."""
         for found in _find(module):
-            self.add(found)
+            with modules.blaming_definition(module.__name__, found):
+                self.add(found)
 
     def load_installed(self) -> None:
         """Register what installed packages offer as `korak.steps` entry points."""
         for entry in entry_points(group=ENTRY_POINTS):
-            found = entry.load()
+            with modules.blaming(entry.module):
+                found = entry.load()
             if isinstance(found, ModuleType):
                 self.load_module(found)
             else:

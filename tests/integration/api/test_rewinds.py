@@ -92,6 +92,7 @@ async def test_what_is_no_place_is_told(api: Api, flows: Flows) -> None:
     for to, code in (("c", "step_not_completed"), ("nothing", "step_not_completed")):
         refused = await api.post(f"/v1/instances/{ulid}/rewind", {"to": to})
         assert (refused.status_code, refused.json()["code"]) == (409, code)
+        assert [error["pointer"] for error in refused.json()["errors"]] == ["/to"]
     for body, pointer in (({}, "/to"), ({"to": 1}, "/to"), ({"to": "a", "x": 1}, "/x")):
         refused = await api.post(f"/v1/instances/{ulid}/rewind", body)
         assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)

@@ -26,11 +26,30 @@ async def add(api: Api, document: JsonObject, status: int = 201, **rest: Any) ->
     return response.json()
 
 
+ODD: JsonObject = {**PURE, "settings": {"retry": {"max_attempts": 20}}}
+
+
 async def activate(api: Api, number: int, status: int = 200, **body: Any) -> Any:
     """What making a version current comes to."""
     response = await api.post(f"{ONE}/versions/{number}/activate", body)
     assert response.status_code == status, response.text
     return response.json()
+
+
+async def test_publishing_tells_what_is_odd(api: Api) -> None:
+    """On every way that publishes, the first time and again; DESIGN 10: the validation warns."""
+    told = [
+        (await api.send("PUT", ONE, {"graph": ODD}, publish="true")).json(),
+        (await api.post(f"{ONE}/publish")).json(),
+        await add(api, ODD, 200),
+        await add(api, {**SECOND, "settings": ODD["settings"]}),
+    ]
+    for answer in told:
+        assert [(each["code"], each["pointer"]) for each in answer["warnings"]] == [
+            ("retry_clamped", "/settings/retry/max_attempts")
+        ]
+    assert (await add(api, SECOND))["warnings"] == []
+    assert "warnings" not in (await api.get(ONE)).json()
 
 
 async def test_a_version_is_published_without_becoming_current(api: Api) -> None:

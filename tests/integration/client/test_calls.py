@@ -119,8 +119,9 @@ async def test_what_is_refused_is_raised_as_what_it_is(api: Api, korak: AsyncKor
     async with AsyncKorak(URL, "nobody's", transport=door) as stranger:
         with pytest.raises(Unauthenticated):
             await stranger.get("01J00000000000000000000000")
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid, match=r"^The graph is wrong\. Errors: \d+\. /[\w/]+: \w") as refused:
         await korak.publish({**PURE, "edges": []})
+    assert str(refused.value).endswith(refused.value.issues[0].message)
 
 
 async def test_an_answer_that_was_lost_is_asked_for_again(api: Api, door: httpx.AsyncBaseTransport) -> None:

@@ -136,7 +136,7 @@ async def test_an_archived_definition_takes_no_children(families: Families) -> N
     parent, _ = await families.start(found["parent"])
     await families.drain()
     instance = await families.flows.get_instance(parent)
-    assert instance["failure_params"] == {"key": "child", "detail": "it is archived"}
+    assert instance["failure_params"] == {"pointer": "/definition", "key": "child", "detail": "it is archived"}
 
 
 async def test_t_nest_4_a_retry_of_the_parent_goes_to_the_child(families: Families) -> None:

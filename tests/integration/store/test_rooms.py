@@ -214,7 +214,7 @@ async def test_a_key_that_is_nothing_is_a_missing_value_and_can_be_retried(flows
         [instance] = await flows.start(await publish(flows, one, key=f"d{number}"))
         row = await flows.get_step(instance)
         assert (row["status"], row["error_code"]) == ("failed", "missing_value")
-        assert row["error_params"]["pointer"] == "/flow/0/key"
+        assert (row["error_params"]["pointer"], row["error_params"]["path"]) == ("/flow/0/key", "input.customer")
         assert (await flows.get_instance(instance))["failed_node_id"] == "n0"
     await check_slots(flows, 0)
 

@@ -13,7 +13,7 @@ from korak import chain, step
 from korak.catalogue import load_registry
 from korak.chains.loading import load_chains
 from korak.config import load_settings
-from korak.errors import RegistrationError
+from korak.errors import BrokenModule, RegistrationError
 from tests.support import links
 
 
@@ -70,5 +70,17 @@ def test_a_module_that_is_not_there() -> None:
 def test_what_a_module_lacks_is_told_as_it_is(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chains_that_break.py").write_text("import nowhere_at_all\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
+    with pytest.raises(BrokenModule, match=r"chains_that_break.py:1: ModuleNotFoundError: .*nowhere_at_all"):
         load_chains(["chains_that_break"])
+
+
+def test_a_chain_that_names_an_unknown_step_is_told_with_its_line(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "chains_that_err.py").write_text(
+        "from korak import chain\n\ndef build():\n    chain('x').repeat_until('nowhere', 'done')\n\nbuild()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BrokenModule, match=r"^chains_that_err, .*chains_that_err.py:4: target_step names") as caught:
+        load_chains(["chains_that_err"])
+    assert caught.value.code == "invalid_document"

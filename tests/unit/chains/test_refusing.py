@@ -176,7 +176,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "timeout odd": (lambda c: c.wait_for_input(timeout="soon", timed_out="$end"), "timeout: "),
     "timeout back": (
         lambda c: c.then(links.count, "a").wait_for_input(timeout=5, timed_out="a").document(),
-        "must come after it, names the step 'a'",
+        "names the step 'a', which isn't among those after it",
     ),
     "jumps first": (lambda c: c.jumps("a"), "jumps() means the step"),
     "jumps twice": (lambda c: c.then(links.leap).jumps("a").jumps("b"), "said twice"),

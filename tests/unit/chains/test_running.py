@@ -83,7 +83,7 @@ def test_an_unknown_target_fails_the_run() -> None:
     built = chain("x").max_attempts(1).then(links.leap, to="nowhere").jumps("1").then(links.count)
     begun = run(built)
     assert (begun.instance.status, get_state(begun)) == (FAILED, {})
-    assert begun.family.failures[-1].params == {"pointer": "/_next_step", "target": "nowhere"}
+    assert begun.family.failures[-1].params == {"pointer": "/_next_step", "target": "nowhere", "allowed": "1"}
 
 
 def test_an_unknown_target_is_tried_again() -> None:
@@ -280,7 +280,11 @@ def test_a_straight_chain_passes_with_as_many_transitions_as_steps() -> None:
     assert run(three.max_transitions(3), {"order": "a"}).instance.status is COMPLETED
     begun = run(three.max_transitions(2).max_attempts(5), {"order": "a"})
     assert (begun.instance.status, get_failure(begun)) == (FAILED, "budget_transitions")
-    assert begun.instance.failure_params == {"limit": 2, "actual": 3}  # as it was said
+    assert begun.instance.failure_params == {
+        "pointer": "/settings/limits/max_transitions",
+        "limit": 2,
+        "actual": 3,
+    }  # as it was said
     assert get_state(begun) == {"order": "a", "fetched": "a"}
     assert [step.attempt for step in begun.list_steps("last")] == [1]
 

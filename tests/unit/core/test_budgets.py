@@ -17,6 +17,9 @@ from tests.support.runs import Run
 
 COMPLETED, FAILED = InstanceStatus.COMPLETED, InstanceStatus.FAILED
 
+COST = "/settings/limits/max_cost_units"
+TRANSITIONS = "/settings/limits/max_transitions"
+
 
 def fails_with(run: Run, code: str) -> Any:
     """The params of the one failure that ended the run."""
@@ -39,7 +42,7 @@ def test_t_guard_9_the_costs_of_completed_steps_are_added_up(limit: int, complet
     if completes:
         assert get_status(run) is COMPLETED
     else:
-        assert fails_with(run, "budget_cost") == {"limit": 3, "actual": 4}
+        assert fails_with(run, "budget_cost") == {"pointer": COST, "limit": 3, "actual": 4}
         assert list(get_state(run)) == ["a"]
         assert run.instance.failed_node_id == "b"
 
@@ -63,7 +66,7 @@ def test_what_counts_with_the_step_before_it_is_no_transition(limit: int, comple
     if completes:
         assert (get_status(run), run.instance.transitions_count) == (COMPLETED, 2)
     else:
-        assert fails_with(run, "budget_transitions") == {"limit": 1, "actual": 2}
+        assert fails_with(run, "budget_transitions") == {"pointer": TRANSITIONS, "limit": 1, "actual": 2}
         assert sorted(get_state(run)) == ["a", "b"]
 
 
@@ -100,7 +103,7 @@ def test_a_budget_that_an_item_breaks_ends_the_run_whatever_the_others_do(mode: 
     edges = [("start", "next", "each"), ("each", "next", "done"), ("each", "error", "done")]
     run = Run(document(items, edges=edges, limits={"max_cost_units": 1}))
     drain(run)
-    assert fails_with(run, "budget_cost") == {"limit": 1, "actual": 2, "node": "x", "branch": "0"}
+    assert fails_with(run, "budget_cost") == {"pointer": COST, "limit": 1, "actual": 2, "node": "x", "branch": "0"}
     assert len(run.list_steps("x")) == 1
 
 

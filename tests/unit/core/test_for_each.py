@@ -9,6 +9,7 @@ import pytest
 
 from korak.core.facts import CancelAsked, Delivered, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.core.snapshot import Policy
+from korak.graphs.builder import ref
 from korak.graphs.validation import validate
 from korak.model import DeliveryKind, InstanceStatus, JsonObject, ScopeStatus, StepStatus
 from tests.support import handlers
@@ -105,7 +106,7 @@ def test_a_quorum_that_cannot_be_met_fails_at_once() -> None:
     run = Run(gather([1, 2, 3], mode="quorum", quorum=3))
     settle(run, 1, fails=True)
     assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "quorum_unreachable")
-    assert run.instance.failure_params == {"needed": 3, "total": 3, "failed": 1}
+    assert run.instance.failure_params == {"needed": 3, "total": 3, "failed": 1, "possible": 2}
 
 
 def test_a_retry_runs_only_the_item_that_failed() -> None:
@@ -129,7 +130,7 @@ def test_no_items_satisfy_only_all(mode: str) -> None:
     run = Run(gather({"literal": []}))
     assert get_state(run)["r"]["total"] == 0
     assert get_status(run) is InstanceStatus.COMPLETED
-    run = Run(gather({"literal": []}, mode=mode, **({"quorum": 1} if mode == "quorum" else {})))
+    run = Run(gather(ref("input.items", []), mode=mode, **({"quorum": 1} if mode == "quorum" else {})))
     assert run.instance.failure_code == "quorum_unreachable"
 
 
@@ -164,9 +165,9 @@ def test_more_items_than_the_limit_fail_the_step_and_keep_the_planner() -> None:
 
 
 def test_a_quorum_above_the_number_of_items_fails_at_once() -> None:
-    run = Run(gather({"literal": [1, 2]}, mode="quorum", quorum=3))
+    run = Run(gather(ref("input.items", [1, 2]), mode="quorum", quorum=3))
     assert run.instance.failure_code == "quorum_unreachable"
-    assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 2, "failed": 0}
+    assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 2, "failed": 0, "possible": 2}
 
 
 def test_no_more_than_the_concurrency_run_and_the_rest_have_rows() -> None:

@@ -19,6 +19,8 @@ from tests.support.kin import Kin
 
 REFUSED = Raised("test.refused", "no", is_retryable=False)
 
+STARTED = "/settings/limits/max_started_workflows"
+
 
 def document(key: str, *nodes: JsonObject, **settings: Any) -> JsonObject:
     """A graph that takes its input into the state and ends with the whole state."""
@@ -360,7 +362,7 @@ def test_t_guard_10_a_limit_on_starts_is_looked_at_before_the_first_one() -> Non
     parent = kin.start("parent", {"items": [1, 2]})
     kin.drain()
     row = kin.instance(parent)
-    assert (row.failure_code, row.failure_params) == ("budget_children", {"limit": 1, "actual": 2})
+    assert (row.failure_code, row.failure_params) == ("budget_children", {"pointer": STARTED, "limit": 1, "actual": 2})
     assert kin.children(parent) == []
     assert "ids" not in row.state
     with pytest.raises(Conflict, match=r"limits\.max_started_workflows is used up; raise it first"):
@@ -372,7 +374,7 @@ def test_the_limit_on_starts_counts_the_whole_run() -> None:
     kin = Kin(document("parent", many(), {**many(), "id": "more"}), CHILD, policy=policy)
     parent = kin.start("parent", {"items": [1, 2]})
     kin.drain()
-    assert kin.instance(parent).failure_params == {"limit": 3, "actual": 4}
+    assert kin.instance(parent).failure_params == {"pointer": STARTED, "limit": 3, "actual": 4}
     assert len(kin.children(parent)) == 2
 
 

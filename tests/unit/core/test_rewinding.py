@@ -116,6 +116,7 @@ def test_what_has_not_completed_is_no_place(to: str) -> None:
     with pytest.raises(Conflict) as refused:
         run.tell(RewindAsked(to))
     assert refused.value.code == "step_not_completed"
+    assert [issue.pointer for issue in refused.value.issues] == ["/to"]
 
 
 def test_what_was_undone_is_no_place_any_more() -> None:

@@ -104,7 +104,7 @@ def test_a_higher_priority_is_asked_first_then_the_oldest_whatever_their_ids() -
 
 
 def test_a_long_key_is_counted_under_its_digest() -> None:
-    rule = FlowRule(compile_value("k"), 1, 1, 1, 60.0)
+    rule = FlowRule(compile_value("k"), "k", 1, 1, 1, 60.0)
     for demand in list_demands(rule, "x" * 10_000, step(), is_of_run=False, is_inline=False):
         assert len(demand.key.name) <= 191
     assert list_demands(rule, "x" * 128, step(), is_of_run=False, is_inline=False)[0].key.name == "x" * 128

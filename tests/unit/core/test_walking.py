@@ -219,13 +219,14 @@ def test_an_output_may_jump_where_its_node_allows_it(jumps: Any, target: Any, ex
 
 @pytest.mark.parametrize(("target", "told"), [("nowhere", "'nowhere'"), ("", "''"), (0, "0"), ({"x": 1}, "{'x': 1}")])
 def test_a_refused_jump_says_where_it_stands_and_what_it_is(target: Any, told: str) -> None:
-    built = graph("j").trigger("manual").node("a", "test.ok").jumps("b").node("b", "end")
+    built = graph("j").trigger("manual").node("a", "test.ok").jumps("b", "$end").node("b", "end")
     run = Run(built.edge("start", "a").edge("a", "b"))
     run.claim()
     run.finish(Complete(output={"_next_step": target}))
     [failure] = run.family.failures
-    assert (failure.code, failure.params) == ("unknown_jump", {"pointer": "/_next_step", "target": target})
-    assert render(failure.code, failure.params) == f"{told} is no target of this node's jumps."
+    params = {"pointer": "/_next_step", "target": target, "allowed": "$end, b"}
+    assert (failure.code, failure.params) == ("unknown_jump", params)
+    assert render(failure.code, failure.params) == f"{told} is no target of this node's jumps ($end, b)."
 
 
 def test_history_has_no_gap() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from korak.errors import DuplicateStepType, InvalidStepType
+from korak.errors import BrokenModule, DuplicateStepType, InvalidStepType, MissingModule
 from korak.graphs.schemas import check_schema
 from korak.model import JsonObject
 from korak.steps import builtin
@@ -156,14 +156,14 @@ def test_a_type_that_is_imported_elsewhere_is_the_same_one() -> None:
 
 
 def test_a_module_that_is_not_there_is_named() -> None:
-    with pytest.raises(InvalidStepType, match=r"no module nowhere\.steps"):
+    with pytest.raises(MissingModule, match=r"no module nowhere\.steps to load step types from"):
         Registry().load(["nowhere.steps"])
 
 
 def test_a_module_that_lacks_another_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_steps.py").write_text("import nowhere_else\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModuleNotFoundError, match="nowhere_else"):
+    with pytest.raises(BrokenModule, match=r"broken_steps.py:1: .*nowhere_else"):
         Registry().load(["broken_steps"])
     sys.modules.pop("broken_steps", None)
 

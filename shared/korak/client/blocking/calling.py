@@ -76,7 +76,7 @@ class Korak(Reading, Commanding, Defining):
         """The version that a graph is, which becomes the current one; published before, it is found by its checksum.
 
         `only_newer` refuses one that is older than the current one: Conflict("version_older"). The chains that a chain
-        starts are published before it, and don't become current by that.
+        starts are published before it, and don't become current by that. Its `warnings` are what is odd about it.
         """
         for child in graph.children if isinstance(graph, Chain) else ():
             self._publish(child.document(), current=False, only_newer=False)

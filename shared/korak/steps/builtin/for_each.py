@@ -93,12 +93,11 @@ class ForEach(PureType[Gathering]):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
         if config.get("mode", "all") not in MODES:
             issues.append(shapes.wrong("/mode", f"One of {', '.join(MODES)} is expected, written out."))
-        items = config.get("items")
+        items = shapes.get_written(config.get("items"))
         if not isinstance(items, list) and not shapes.is_form(items):
             issues.append(shapes.wrong("/items", "A list or a value form is expected."))
-        quorum = config.get("quorum")
-        if isinstance(items, list) and isinstance(quorum, int) and quorum > len(items):
-            issues.append(shapes.wrong("/quorum", f"{quorum} of {len(items)} items can't succeed."))
+        elif isinstance(items, list):
+            issues += _check_enough(config, len(items))
         return issues
 
     def compile(self, config: JsonObject) -> Gathering:
@@ -117,13 +116,21 @@ class ForEach(PureType[Gathering]):
         needed = {"all": 0, "first_success": 1, "quorum": quorum or 1}[program.mode]
         if needed > len(items):
             pointer = "/quorum" if program.mode == "quorum" else "/items"
-            return Failed(
-                "quorum_unreachable", {"pointer": pointer, "needed": needed, "total": len(items), "failed": 0}
-            )
+            lack: JsonObject = {"needed": needed, "total": len(items), "failed": 0, "possible": len(items)}
+            return Failed("quorum_unreachable", {"pointer": pointer, **lack})
         if not items and not program.is_reduced:
             return Completed(output=_make_empty(program.mode))
         concurrency = _count(program.concurrency.resolve(entry.roots), "/concurrency")
         return Opened(len(items), program.mode, quorum or 1, concurrency, {"items": items})
+
+
+def _check_enough(config: JsonObject, count: int) -> list[Issue]:
+    quorum = config.get("quorum")
+    if isinstance(quorum, int) and quorum > count:
+        return [shapes.wrong("/quorum", f"{quorum} of {count} items can't succeed.")]
+    if config.get("mode") == "first_success" and count == 0:
+        return [shapes.wrong("/items", "Of no items none can succeed.")]
+    return []
 
 
 def _count(given: Json, pointer: str) -> int | None:

@@ -45,6 +45,11 @@ def exactly_one(config: JsonObject, names: Sequence[str]) -> list[Issue]:
     return [wrong("", f"Exactly one of {', '.join(names)} is needed; {', '.join(given) or 'none'} is given.")]
 
 
+def get_written(value: Json) -> Json:
+    """What a member is, where it is written out, be it as a literal; else the value form that it is."""
+    return value["literal"] if isinstance(value, dict) and get_form(value) == "literal" else value
+
+
 def is_form(value: Json) -> bool:
     """Whether a member is a value form, so that what it is isn't known before it runs."""
     return get_form(value) is not None

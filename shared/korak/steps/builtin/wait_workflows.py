@@ -51,7 +51,7 @@ class WaitWorkflows(StepType):
         issues = shapes.exactly_one(config, ("ids", "group"))
         if (config.get("mode") == "quorum") != ("quorum" in config):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
-        ids, quorum = config.get("ids"), config.get("quorum")
+        ids, quorum = shapes.get_written(config.get("ids")), config.get("quorum")
         if isinstance(ids, list) and isinstance(quorum, int) and quorum > len(ids):
             issues.append(shapes.wrong("/quorum", f"{quorum} of {len(ids)} runs can't complete."))
         return issues
