@@ -12,7 +12,7 @@ from korak.core.changes import Cascade, Changes, Leavings, Outward
 from korak.core.counters import DONE, Counters
 from korak.core.failing import get_told
 from korak.core.holds import NO_HOLDS, Held, Holds
-from korak.core.past import TURNS, Begun, Line, Past, Stored, Undone
+from korak.core.past import TURNS, Begun, Compensated, Line, Past, Stored
 from korak.core.rows import (
     Artifact,
     Child,
@@ -43,7 +43,8 @@ from korak.model import (
     WaitStatus,
 )
 from korak.store.applying import DOCUMENTS, RARE, is_begun_here, is_closed_here
-from korak.store.loading import get_holds, has_ended, read_begun
+from korak.store.loading import get_holds, has_ended
+from korak.store.pasts import read_begun
 from korak.store.sealing import Ids
 from korak.store.statements import get_statement
 from tests.support.constraints import check_instance, check_scopes, check_signals, check_step, check_steps, check_wait
@@ -561,12 +562,12 @@ def read_past(family: Family) -> Past:
     for step in family.steps.values():
         if step.role is StepRole.STEP:
             visits[step.node_id] = max(step.visit, visits.get(step.node_id, 0))
-    undone = [
-        Undone(row.seq, row.node_id, row.visit)
+    compensated = [
+        Compensated(row.seq, row.node_id, row.visit, row.status)
         for row in sorted(family.compensations.values(), key=lambda row: row.seq)
-        if row.status is not CompensationStatus.KEPT
+        if row.status is not None
     ]
-    return Past(tuple(lines), visits, tuple(undone), tuple(_list_begun(family)), tuple(_list_stored(family)))
+    return Past(tuple(lines), visits, tuple(compensated), tuple(_list_begun(family)), tuple(_list_stored(family)))
 
 
 def _list_begun(family: Family) -> list[Begun]:

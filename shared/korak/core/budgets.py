@@ -85,10 +85,6 @@ def find_used_up(instance: Instance, plan: Plan, ceilings: Mapping[str, int | No
     `ceilings` are the engine's limits. A limit that was raised meanwhile isn't used up.
     """
     params = instance.failure_params or {}
-    if instance.failure_code == "loop_exhausted":
-        made, most = params.get("limit"), _get_rounds(plan, str(params.get("node") or instance.failed_node_id))
-        is_over = isinstance(made, int) and most is not None and made >= most
-        return "its loop may go round no more; start it again" if is_over else None
     limit = COUNTED.get(instance.failure_code or "")
     actual = instance.depth + 1 if limit == "max_depth" else params.get("actual")
     if limit is None or not isinstance(actual, int):
@@ -96,13 +92,6 @@ def find_used_up(instance: Instance, plan: Plan, ceilings: Mapping[str, int | No
     bounds = (plan.settings.limits.get(limit), ceilings.get(limit))
     most = min((bound for bound in bounds if bound is not None), default=actual)
     return f"limits.{limit} is used up; raise it first" if actual > most else None
-
-
-def _get_rounds(plan: Plan, node_id: str) -> int | None:
-    """How often a loop may go round in the run's own version."""
-    node = plan.nodes.get(node_id)
-    most = None if node is None else node.raw.get("max_iterations")
-    return most if isinstance(most, int) else None
 
 
 def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from korak.core import rewinding
+from korak.core import rewinding, undoing
 from korak.core.changes import Carried
 from korak.core.draft import Draft
 from korak.core.opening import Opening, Owner, Version, open_instance
@@ -13,7 +13,7 @@ from korak.core.past import Line, Past
 from korak.core.rows import StepRun
 from korak.core.snapshot import Snapshot
 from korak.errors import Conflict
-from korak.model import EventType, InstanceStatus, Json, JsonObject
+from korak.model import CompensationStatus, EventType, InstanceStatus, Json, JsonObject
 
 STARTED = "started"
 """A member of the event that begins a fork: the runs that bodies before its place had started, by the line's number."""
@@ -43,7 +43,7 @@ def fork(draft: Draft, ulid: str, to: str | None, actor: JsonObject | None) -> S
     something that the fork's state would say has been undone.
     """
     target = rewinding.find(draft, rewinding.list_standing(draft), to)
-    _check_undone(rewinding.get_past(draft), target.line.seq)
+    _check_undone(draft, target.line.seq)
     where = rewinding.describe(target)
     draft.record(EventType.INSTANCE_FORKED, None, {"fork": ulid, "to": where, "actor": actor})
     made = open_instance(_open(draft, ulid, actor), draft.policy, draft.now)
@@ -71,10 +71,15 @@ def begin(draft: Draft, source: str, to: str | None, actor: JsonObject | None) -
     rewinding.go_on(draft, target)
 
 
-def _check_undone(past: Past, until: int) -> None:
-    """What stands at a place mustn't have been undone. Who is told of the first such step knows how far to go back."""
-    for each in past.undone:
-        if past.stands(each.seq, until):
+def _check_undone(draft: Draft, until: int) -> None:
+    """What stands at a place mustn't have been undone, or be about to be by a run that is cleaning up.
+
+    Who is told of the first such step knows how far to go back.
+    """
+    past, is_owed = rewinding.get_past(draft), undoing.is_owed(draft)
+    for each in past.compensated:
+        is_kept = each.status is CompensationStatus.KEPT and not is_owed
+        if not is_kept and past.stands(each.seq, until):
             raise Conflict("step_undone", node=each.node, visit=each.visit)
 
 

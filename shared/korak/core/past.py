@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from korak.core.rows import StepRun
-from korak.model import EventType
+from korak.model import CompensationStatus, EventType
 
 TURNS = (EventType.INSTANCE_STARTED, EventType.STEP_COMPLETED, EventType.STEP_FAILED, EventType.INSTANCE_REWOUND)
 """What moves an instance's position: only events that are about no step or about one in no body are read."""
@@ -24,12 +24,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """A completed visit whose compensation has begun, at the number of the event that tells of its completion."""
+class Compensated:
+    """A completed visit that is kept to be undone, at the number of the event that tells of its completion, and how far
+    its undoing has come.
+    """
 
     seq: int
     node: str
     visit: int
+    status: CompensationStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,13 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The lines in their order, and the newest visit that each node ever had; of whatever place in the graph, what was
-    undone, which runs were started in bodies, and what is kept beside the state.
+    """The lines in their order, and the newest visit that each node ever had; of whatever place in the graph, what is
+    kept to be undone or was, which runs were started in bodies, and what is kept beside the state.
     """
 
     lines: tuple[Line, ...]
     visits: Mapping[str, int]
-    undone: tuple[Undone, ...] = ()
+    compensated: tuple[Compensated, ...] = ()
     begun: tuple[Begun, ...] = ()
     artifacts: tuple[Stored, ...] = ()
 

@@ -90,6 +90,11 @@ def proceed(draft: Draft) -> None:
             return
 
 
+def is_owed(draft: Draft) -> bool:
+    """Whether everything that is kept will be undone."""
+    return StepRole.COMPENSATE.value in draft.get_walk(OWED)
+
+
 def is_busy(draft: Draft) -> bool:
     """Whether a run that has ended has yet something to clean up."""
     return bool(draft.get_walk(OWED)) or _is_held_back(draft)

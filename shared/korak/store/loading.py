@@ -8,11 +8,11 @@ from typing import Any
 
 from korak.core.counters import DONE, Counters, Pages
 from korak.core.failing import get_told
-from korak.core.past import TURNS, Begun, Line, Past, Stored, Undone
-from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait, get_columns
+from korak.core.rows import Compensation, Delivery, Instance, Scope, StepRun, Wait
 from korak.core.snapshot import Kept, Policy, Snapshot
 from korak.graphs.hooks import ON_DEADLINE
-from korak.model import ClosedReason, EventType, JsonObject, ScopeStatus, StepRole, StepStatus
+from korak.model import ClosedReason, JsonObject, ScopeStatus, StepRole, StepStatus
+from korak.store import pasts
 from korak.store.database import Runner
 from korak.store.plans import Plans
 from korak.store.rows import read
@@ -65,7 +65,7 @@ class Loader:
         await _load_compensations(runner, snapshots)
         await _load_ended(runner, snapshots)
         await _load_kept(runner, snapshots, now)
-        await _load_past(runner, [snapshots[each] for each in backward if each in snapshots])
+        await pasts.load(runner, [snapshots[each] for each in backward if each in snapshots])
         return snapshots
 
 
@@ -207,41 +207,6 @@ async def _load_kept(runner: Runner, snapshots: Mapping[int, Snapshot], now: dat
         snapshot = snapshots[owners[row["step_run_id"]]]
         kept = Kept(row["source_id"], row["name"], row["payload"], row["created_at"])
         snapshot.kept.setdefault(row["step_run_id"], []).append(kept)
-
-
-async def _load_past(runner: Runner, snapshots: Sequence[Snapshot]) -> None:
-    if not snapshots:
-        return
-    ids = [snapshot.instance.id for snapshot in snapshots]
-    lines: dict[int, list[Line]] = {}
-    for row in await runner.fetch("past_load", ids=ids, types=list(TURNS)):
-        step = None if row["id"] is None else read(StepRun, {name: row[name] for name in get_columns(StepRun)})
-        line = Line(row["seq"], EventType(row["type"]), row["data"] or {}, step)
-        lines.setdefault(row["of_instance"], []).append(line)
-    visits: dict[int, dict[str, int]] = {}
-    for row in await runner.fetch("visits_count", ids=ids):
-        visits.setdefault(row["instance_id"], {})[row["node_id"]] = row["visit"]
-    undone: dict[int, list[Undone]] = {}
-    for row in await runner.fetch("past_undone", ids=ids):
-        undone.setdefault(row["instance_id"], []).append(Undone(row["seq"], row["node_id"], row["visit"]))
-    begun: dict[int, list[Begun]] = {}
-    for row in await runner.fetch("past_begun", ids=ids):
-        begun.setdefault(row["instance_id"], []).extend(read_begun(row["told"]))
-    stored: dict[int, list[Stored]] = {}
-    for row in await runner.fetch("past_artifacts", ids=ids):
-        stored.setdefault(row["instance_id"], []).append(Stored(row["key"], row["seq"]))
-    for snapshot in snapshots:
-        own = snapshot.instance.id
-        beside = tuple(undone.get(own, ())), tuple(begun.get(own, ())), tuple(stored.get(own, ()))
-        snapshot.past = Past(tuple(lines.get(own, ())), visits.get(own, {}), *beside)
-
-
-def read_begun(told: Any) -> list[Begun]:
-    """What is told of runs that bodies have started. It may have come with an import: nothing is taken for granted."""
-    seq, ulids = (told.get("seq"), told.get("ids")) if isinstance(told, dict) else (None, None)
-    if not isinstance(seq, int) or not isinstance(ulids, list):
-        return []
-    return [Begun(seq, tuple(str(ulid) for ulid in ulids))]
 
 
 def get_holds(match: JsonObject) -> JsonObject:
