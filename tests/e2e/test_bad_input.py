@@ -75,7 +75,10 @@ def show(dev: Dev, run: str) -> str:
 
 
 def is_told(dev: Dev, ended: dict[str, Any], code: str, where: str, **params: Json) -> bool:
-    """Whether a run has failed with this, and everything that tells of it says so: with the node, and what is wrong."""
+    """That a run has failed with this, and everything that tells of it says so: with the node, and what is wrong.
+
+    Whether a retry is offered.
+    """
     failure = ended["failure"]
     assert (ended["status"], failure["code"], failure["node"]) == ("failed", code, where), ended
     one = f"/v1/instances/{ended['id']}"
@@ -115,7 +118,8 @@ def test_items_that_are_no_list(dev: Dev, items: Json) -> None:
 def test_more_items_than_may_be(dev: Dev) -> None:
     """And a million of them, which are refused before they are read."""
     ended = run(dev, chain("too-many", each(ITEMS)), {"items": [0] * 10_001})
-    assert is_told(dev, ended, "budget_items", "each", pointer="/items", limit=10_000, actual=10_001)
+    is_offered = is_told(dev, ended, "budget_items", "each", pointer="/items", limit=10_000, actual=10_001)
+    assert not is_offered, "no retry helps before the limit is raised"
     assert "budget_items" in show(dev, ended["id"])
     before = len(dev.get("/v1/instances", definition="too-many")["items"])
     refused = send(dev, "POST", "/v1/definitions/too-many/start", {"input": {"items": [0] * 1_000_000}})
@@ -126,7 +130,7 @@ def test_more_items_than_may_be(dev: Dev) -> None:
 def test_a_quorum_above_the_number_of_items(dev: Dev) -> None:
     document = chain("too-few", each(ITEMS, mode="quorum", quorum=3))
     ended = run(dev, document, {"items": [1, 2]})
-    assert is_told(dev, ended, "quorum_unreachable", "each", needed=3, total=2, possible=2)
+    assert is_told(dev, ended, "quorum_unreachable", "each", needed=3, total=2)
     assert [step["node"] for step in dev.list_steps(ended["id"])] == ["each"]
     assert run(dev, document, {"items": [1, 2, 3]})["status"] == "completed"
 

@@ -92,7 +92,7 @@ def test_chains_are_published_once(tmp_path: Path, database_url: str) -> None:
         report, bad = call(dev, "sync", "--chains", "edited", code=1)
         assert (report["version"], report["result"]) == (2, "published")
         assert bad["result"] == "refused"
-        assert any("nobody.has_this" in line for line in bad["problems"])
+        assert any("nobody.has_this" in problem["message"] for problem in bad["problems"])
         assert call(dev, "sync", code=2) is None
         call(dev, "signal", begun, "approved")
         assert "published_at" in dev.finish(begun)["result"]

@@ -72,7 +72,7 @@ def test_an_older_code_version_is_made_current_by_force_alone(tmp_path: Path, da
         (tmp_path / "edited.py").write_text(EDITED.replace("bad =", "_bad =").partition("_bad")[0])
         assert sync(dev, "edited")["result"] == "published"
         refused = sync(dev, "pipeline.report", code=1)
-        told = "\n".join(refused["problems"])
+        told = "\n".join(f"{problem['code']} {problem['message']}" for problem in refused["problems"])
         edited = Korak(dev.url, dev.token)
         with edited:
             current = edited.call("GET", "/v1/definitions/report")["published_checksum"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ async def wait_for_chunks(stage: Stage, instance: str, count: int) -> None:
         return len(await list_texts(stage, instance)) >= count
 
     await eventually(look, 30, message="no chunks come")
+
+
+async def has_gone_on(stage: Stage, instance: str) -> bool:
+    """Whether the second attempt has stored something."""
+    return any(text.strip().endswith("@2") for text in await list_texts(stage, instance))
 
 
 async def count_rows(stage: Stage) -> int:
@@ -67,14 +73,16 @@ async def test_t_hb_4_a_frozen_engine_that_comes_back_adds_nothing(tmp_path: Pat
         stage.engine.freeze()
         before = len(await list_texts(stage, instance))
         await stage.fleet.start_ready("engine")
-        await wait_for_chunks(stage, instance, before + 1)
+        await eventually(partial(has_gone_on, stage, instance), 60, message="nobody takes over")
         stage.engine.thaw()
 
         assert (await stage.calls.wait_for_end(instance))["status"] == "completed"
         [done] = [step for step in await stage.calls.get(instance, "steps") if step["status"] == "completed"][:1]
         written = done["output"]["text"].split()
         assert [int(each.split("@")[0]) for each in written] == list(range(40))
-        assert [each.split("@")[1] for each in written] == ["1"] * before + ["2"] * (40 - before)
+        attempts = [each.split("@")[1] for each in written]
+        assert attempts == sorted(attempts)
+        assert before <= attempts.count("1") <= before + 1, "one more may have been on its way as it froze"
         assert await count_rows(stage) == 0
         await stage.assert_rules()
 

@@ -18,7 +18,7 @@ from korak.store.heartbeats import get_beats
 from korak.store.instances import View
 from korak_api.asking import complete, get_view
 from korak_api.operations import Answer, Call, Operation
-from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page
+from korak_api.parameters import PAGE, WAIT, Parameter, make_page, read_page, refuse
 from korak_api.rendering import show_event, show_failure, show_step, show_wait
 from korak_api.standing import show_instance
 from korak_api.starts import read_wait
@@ -66,9 +66,11 @@ async def list_instances(call: Call) -> Answer:
 async def count_instances(call: Call) -> Answer:
     """GET /v1/instances/counts."""
     by = list(dict.fromkeys(call.query.get("by") or ("status",)))
+    if "parent" in by and not (call.query.get("parent") or call.query.get("root")):
+        raise refuse("by", "by parent is counted below the parents or roots that are named")
     async with call.resources.database.acquire() as connection:
         rows = await counting.count_instances(connection, _read_filter(call), by)
-    is_capped = sum(row["count"] for row in rows) >= counting.MOST
+    is_capped = sum(row["count"] for row in rows) > counting.MOST
     return Answer({"items": [dict(row) for row in rows], "is_capped": is_capped})
 
 

@@ -77,11 +77,11 @@ def _read_below(caller: Caller, parents: Sequence[str]) -> tuple[list[dict[str, 
     told = caller.get("/v1/instances/counts", parent=parents, by=["parent", "status"])
     for row in told["items"]:
         counts.setdefault(row["parent"], Counter())[row["status"]] = row["count"]
-    odd = {status for total in counts.values() for status in total if _is_odd(status, total)}
-    asked = [[InstanceStatus.FAILED], sorted(odd - {InstanceStatus.FAILED})]
-    for statuses in filter(None, asked):
-        more = caller.get("/v1/instances", parent=parents, status=statuses, sort="created", limit=MOST)
-        known.update((child["id"], child) for child in more["items"])
+    for parent, total in counts.items():
+        odd = {status for status in total if _is_odd(status, total)}
+        for statuses in filter(None, [odd & {InstanceStatus.FAILED}, odd - {InstanceStatus.FAILED}]):
+            more = caller.get("/v1/instances", parent=parent, status=sorted(statuses), sort="created", limit=MOST)
+            known.update((child["id"], child) for child in more["items"])
     return sorted(known.values(), key=_get_id), counts
 
 

@@ -39,4 +39,5 @@ async def count_bodies(connection: Connection, steps: Iterable[StepRun]) -> dict
 def _count_unmade(step: StepRun) -> dict[str, int]:
     counters = Counters.from_json(step.counters or {})
     unmade = counters.total - counters.created
-    return {str(ScopeStatus.PENDING): unmade} if unmade > 0 and step.status is StepStatus.WAITING else {}
+    is_open = step.status is StepStatus.WAITING and counters.verdict is None
+    return {str(ScopeStatus.PENDING): unmade} if unmade > 0 and is_open else {}

@@ -30,7 +30,9 @@ COUNTED: Final[Mapping[str, ColumnElement[Any]]] = {
 
 
 async def count_instances(connection: Connection, wanted: Filter, by: Sequence[str]) -> list[asyncpg.Record]:
-    """Rows of the values of `by`, which is of COUNTED, and `count`; of MOST instances at most."""
-    found = select(*(COUNTED[name].label(name) for name in by)).where(*get_conditions(wanted)).limit(MOST).subquery()
+    """Rows of the values of `by`, which is of COUNTED, and `count`; of MOST instances, and one that tells of more."""
+    found = (
+        select(*(COUNTED[name].label(name) for name in by)).where(*get_conditions(wanted)).limit(MOST + 1).subquery()
+    )
     columns = [found.c[name] for name in by]
     return await fetch(connection, select(*columns, func.count().label("count")).group_by(*columns).order_by(*columns))

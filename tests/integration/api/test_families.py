@@ -69,6 +69,13 @@ async def test_a_family_is_counted_and_listed_from_its_oldest(api: Api, families
         "is_capped": False,
     }
 
+    refused = await api.get("/v1/instances/counts?by=parent")
+    assert (refused.status_code, refused.json()["code"], refused.json()["params"]["name"]) == (
+        422,
+        "invalid_parameter",
+        "by",
+    )
+
     page = await get(api, "/v1/instances", parent=ulid, sort="created", limit=2)
     assert [item["id"] for item in page["items"]] == ulids[:2]
     assert await list_ids(api, parent=ulid, sort="created", cursor=page["next"]) == ulids[2:]

@@ -108,7 +108,7 @@ async def test_answers_fit_their_schemas(api: Api) -> None:
         ("POST", "/v1/definitions/pure/start", "/v1/definitions/{key}/start", {"debounce": {"key": "a", "wait": 9}}),
         ("POST", "/v1/definitions/nothing/start", "/v1/definitions/{key}/start", {}),
         ("GET", "/v1/instances", "/v1/instances", None),
-        ("GET", "/v1/instances/counts?by=status&by=parent", "/v1/instances/counts", None),
+        ("GET", "/v1/instances/counts?by=status&by=definition", "/v1/instances/counts", None),
         ("GET", one, "/v1/instances/{ulid}", None),
         ("GET", "/v1/instances/nothing", "/v1/instances/{ulid}", None),
         ("POST", f"{one}/signal", "/v1/instances/{ulid}/signal", {"name": "a"}),

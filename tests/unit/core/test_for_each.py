@@ -106,7 +106,7 @@ def test_a_quorum_that_cannot_be_met_fails_at_once() -> None:
     run = Run(gather([1, 2, 3], mode="quorum", quorum=3))
     settle(run, 1, fails=True)
     assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "quorum_unreachable")
-    assert run.instance.failure_params == {"needed": 3, "total": 3, "failed": 1, "possible": 2}
+    assert run.instance.failure_params == {"needed": 3, "total": 3, "failed": 1}
 
 
 def test_a_retry_runs_only_the_item_that_failed() -> None:
@@ -167,7 +167,7 @@ def test_more_items_than_the_limit_fail_the_step_and_keep_the_planner() -> None:
 def test_a_quorum_above_the_number_of_items_fails_at_once() -> None:
     run = Run(gather(ref("input.items", [1, 2]), mode="quorum", quorum=3))
     assert run.instance.failure_code == "quorum_unreachable"
-    assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 2, "failed": 0, "possible": 2}
+    assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 2, "failed": 0}
 
 
 def test_no_more_than_the_concurrency_run_and_the_rest_have_rows() -> None:

@@ -21,6 +21,7 @@ REGISTRY = Registry()
         ([], {"mode": "quorum", "quorum": 1}, ["/quorum"]),
         ({"literal": [1, 2]}, {"mode": "quorum", "quorum": 3}, ["/quorum"]),
         ({"literal": 3}, {}, ["/items"]),
+        ({"literal": {"ref": "input.items"}}, {}, ["/items"]),
         ([], {"mode": "first_success"}, ["/items"]),
         ({"ref": "input.items"}, {"mode": "quorum", "quorum": 3}, []),
         ([1, 2], {"quorum": 1}, ["/quorum"]),

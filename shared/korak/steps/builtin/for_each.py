@@ -93,11 +93,12 @@ class ForEach(PureType[Gathering]):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
         if config.get("mode", "all") not in MODES:
             issues.append(shapes.wrong("/mode", f"One of {', '.join(MODES)} is expected, written out."))
-        items = shapes.get_written(config.get("items"))
-        if not isinstance(items, list) and not shapes.is_form(items):
+        given = config.get("items")
+        items = shapes.get_written(given)
+        if isinstance(items, list):
+            return [*issues, *_check_enough(config, len(items))]
+        if items is not given or not shapes.is_form(given):
             issues.append(shapes.wrong("/items", "A list or a value form is expected."))
-        elif isinstance(items, list):
-            issues += _check_enough(config, len(items))
         return issues
 
     def compile(self, config: JsonObject) -> Gathering:
@@ -116,7 +117,7 @@ class ForEach(PureType[Gathering]):
         needed = {"all": 0, "first_success": 1, "quorum": quorum or 1}[program.mode]
         if needed > len(items):
             pointer = "/quorum" if program.mode == "quorum" else "/items"
-            lack: JsonObject = {"needed": needed, "total": len(items), "failed": 0, "possible": len(items)}
+            lack: JsonObject = {"needed": needed, "total": len(items), "failed": 0}
             return Failed("quorum_unreachable", {"pointer": pointer, **lack})
         if not items and not program.is_reduced:
             return Completed(output=_make_empty(program.mode))

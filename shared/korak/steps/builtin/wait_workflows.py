@@ -7,7 +7,7 @@ from typing import cast
 
 from korak.errors import Issue
 from korak.graphs.contracts import Scope
-from korak.model import JsonObject, SignalKind
+from korak.model import Json, JsonObject, SignalKind
 from korak.steps.builtin import shapes
 from korak.steps.builtin.start_workflow import read_timeout
 from korak.steps.children import Awaiting, Collecting, Mode, read_ulids
@@ -52,8 +52,9 @@ class WaitWorkflows(StepType):
         if (config.get("mode") == "quorum") != ("quorum" in config):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
         ids, quorum = shapes.get_written(config.get("ids")), config.get("quorum")
-        if isinstance(ids, list) and isinstance(quorum, int) and quorum > len(ids):
-            issues.append(shapes.wrong("/quorum", f"{quorum} of {len(ids)} runs can't complete."))
+        count = _count_written(ids)
+        if count is not None and isinstance(quorum, int) and quorum > count:
+            issues.append(shapes.wrong("/quorum", f"{quorum} of {count} runs can't complete."))
         return issues
 
     async def handle(self, ctx: StepContext) -> Returned:
@@ -78,6 +79,14 @@ class WaitWorkflows(StepType):
             return Fail("wait_impossible", params={"pointer": pointer, "detail": told["impossible"]})
         ids = (ctx.output() or {}).get("ids")
         return Collecting(read_ulids(ids), _get_mode(ctx.config), ctx.config.get("merge") is True)
+
+
+def _count_written(ids: Json) -> int | None:
+    """How many runs are named, where they are written out: one that is named twice is one."""
+    if isinstance(ids, str):
+        return 1
+    is_known = isinstance(ids, list) and all(isinstance(each, str) for each in ids)
+    return len({str(each) for each in ids}) if is_known and isinstance(ids, list) else None
 
 
 def _get_mode(config: JsonObject) -> Mode:

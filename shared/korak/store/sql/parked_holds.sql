@@ -1,5 +1,5 @@
--- The holds that keep parked steps, by step.
-select s.id, h.kind, h.name, h.until, h.reason from workflow_step_runs s
+-- The holds that keep parked steps, by step. What the application gave as its reason an owner isn't told.
+select s.id, h.kind, h.name, h.until, case when h.owner_scope = s.owner_scope then h.reason end as reason from workflow_step_runs s
 join workflow_instances i on i.id = s.instance_id
 join workflow_definitions d on d.id = i.definition_id
 join holds h on h.owner_scope in ('*', s.owner_scope) and h.released_at is null
