@@ -27,7 +27,9 @@ from tests.support.memory import Family
 
 GRAPHS = 12
 CALM = 5
-"""How many things happen in a second where nothing goes wrong: so many that what has begun is done in time."""
+"""How many things happen in a second where nothing goes wrong, and at least one for each transaction that is under way:
+so many that what has begun is done in time.
+"""
 
 HELD: Held = ("team:1", HoldKind.STEP_TYPE, "test.ok")
 KEPT = 12
@@ -116,7 +118,7 @@ class World:
 
     def step(self) -> None:
         """One thing happens."""
-        self.now += timedelta(seconds=self.random.expovariate(1 if self.has_faults else CALM))
+        self.now += timedelta(seconds=self.random.expovariate(1 if self.has_faults else self._count_calm()))
         self._disturb()
         actors: list[Waker | Engine | Client] = list(self.wakers)
         for engine in self.engines:
@@ -125,6 +127,9 @@ class World:
         if self.has_faults:
             actors += [self.client] * 2
         self.random.choice(actors).act()
+
+    def _count_calm(self) -> int:
+        return max(CALM, sum(len(engine.jobs) for engine in self.engines))
 
     def _disturb(self) -> None:
         faults = self.faults

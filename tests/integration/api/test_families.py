@@ -69,7 +69,7 @@ async def test_a_family_is_counted_and_listed_from_its_oldest(api: Api, families
         "is_capped": False,
     }
 
-    refused = await api.get("/v1/instances/counts?by=parent")
+    refused = await api.get("/v1/instances/counts", by="parent")
     assert (refused.status_code, refused.json()["code"], refused.json()["params"]["name"]) == (
         422,
         "invalid_parameter",
