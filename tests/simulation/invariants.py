@@ -196,7 +196,9 @@ def check_holder(snapshot: Snapshot, fact: Finished | Lost | HandedBack) -> None
 
 
 def check_nothing_missed(memory: Memory, family: Family) -> None:
-    """4: nobody waits for what lies there, or was kept, and fits."""
+    """4: nobody waits for what lies there, or was kept, and fits. A step that is on its way to be resumed, be it parked
+    for a limit, is given that when it waits again.
+    """
     there = [
         (row.name, row.payload, _get_execution(family, row.step_run_id))
         for row in family.signals.values()
@@ -206,7 +208,8 @@ def check_nothing_missed(memory: Memory, family: Family) -> None:
     kept: list[tuple[str | None, Json, str | None]] = [
         (emit.name, emit.payload, None) for emit in memory.emits if emit.source_id not in seen
     ]
-    for wait in family.open_waits:
+    waiting = [wait for wait in family.open_waits if family.steps[wait.step_run_id].status is StepStatus.WAITING]
+    for wait in waiting:
         lies = there + (kept if wait.looks_back else [])
         mine = (None, _get_execution(family, wait.step_run_id))
         fitting = [
