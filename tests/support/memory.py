@@ -574,9 +574,11 @@ def _list_begun(family: Family) -> list[Begun]:
     """What `past_begun` reads."""
     inside = _list_starting(step for step in family.steps.values() if step.scope_id is not None)
     own = [
-        Begun(_find_first(family, step), tuple(_list_texts(step.output)))
+        Begun(first, tuple(_list_texts(step.output)))
         for step in inside
-        if isinstance(step.input, dict) and not step.input.keys().isdisjoint(("group", "truncated"))
+        if isinstance(step.input, dict)
+        and not step.input.keys().isdisjoint(("group", "truncated"))
+        and (first := _find_first(family, step)) is not None
     ]
     return [*own, *_read_carried(family)]
 
@@ -602,8 +604,9 @@ def _read_carried(family: Family) -> list[Begun]:
     return [begun for each in listed for item in each for begun in read_begun(item)]
 
 
-def _find_first(family: Family, step: StepRun) -> int:
-    return next(event.seq for event in family.events if event.step_run_id == step.id)
+def _find_first(family: Family, step: StepRun) -> int | None:
+    """None of an attempt that hasn't begun: it has what the one before it had."""
+    return next((event.seq for event in family.events if event.step_run_id == step.id), None)
 
 
 def _list_stored(family: Family) -> Iterator[Stored]:
@@ -614,8 +617,8 @@ def _list_stored(family: Family) -> Iterator[Stored]:
             for step in family.steps.values()
             if step.role is StepRole.STEP and step.execution_id == artifact.execution_id
         ]
-        if artifact.execution_id is None or attempts:
-            seqs = [_find_first(family, step) for step in attempts]
+        seqs = [seq for step in attempts if (seq := _find_first(family, step)) is not None]
+        if artifact.execution_id is None or seqs:
             yield Stored(artifact.key, min(seqs, default=None))
 
 
