@@ -63,9 +63,10 @@ async def test_three_engines_keep_a_limit_and_one_that_is_killed_leaks_no_slot(
         others = [await stage.calls.start("limited", {"seconds": 0.02}) for _ in range(20)]
         await eventually(lambda: has_parked(stage, 20), 30)
         stage.engine.kill()
-        await asyncio.gather(*(stage.fleet.start_ready("engine") for _ in range(3)))
+        engines = [stage.fleet.start_ready("engine") for _ in range(3)]
+        most, *_ = await asyncio.gather(watch(stage, 2), *engines)
 
-        assert await watch(stage, 2) >= 1
+        assert most >= 1
 
         for instance in (*first, *others):
             assert (await stage.calls.get(instance["id"]))["status"] == "completed"

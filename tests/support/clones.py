@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import psycopg
@@ -71,12 +71,12 @@ SEQUENCES = """
 
 
 class Clones:
-    """Lends databases of one server; `close` drops them all."""
+    """Lends databases of one server; `close` has them all dropped."""
 
     def __init__(self, server: str, template: str) -> None:
         self._server = server
         self._template = template
-        self._made = ExitStack()
+        self._made: list[str] = []
         self._free: list[str] = []
         self._new: Look | None = None
         self._rows: list[tuple[sql.Identifier, str]] = []
@@ -95,14 +95,18 @@ class Clones:
 
     def make_empty(self) -> str:
         """The URL of one with nothing in it, which nobody gets again."""
-        return self._made.enter_context(databases.empty(self._server))
+        return self._note(databases.create(self._server))
 
     def close(self) -> None:
-        """Drop what was made."""
-        self._made.close()
+        """Have what was made dropped, while nobody waits for it."""
+        databases.drop_later(self._server, self._made)
+
+    def _note(self, url: str) -> str:
+        self._made.append(url)
+        return url
 
     def _make(self) -> str:
-        url = self._made.enter_context(databases.cloned(self._server, self._template))
+        url = self._note(databases.create(self._server, self._template))
         if self._new is None:
             with psycopg.connect(url, autocommit=True) as connection:
                 self._new = _look(connection)

@@ -11,8 +11,11 @@ import itertools
 import os
 import platform
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psutil
@@ -24,6 +27,7 @@ import korak_migrations
 MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 PREFIX = f"korak_test_{MACHINE}_"
 SCHEMA = "korak"
+ROOT = Path(__file__).parents[2]
 
 _numbers = itertools.count(1)
 
@@ -50,7 +54,7 @@ def migrated(server: str) -> Iterator[str]:
     drop_abandoned(server)
     with empty(server) as url:
         korak_migrations.upgrade(url, SCHEMA)
-        yield urlsplit(url).path.removeprefix("/")
+        yield get_name(url)
 
 
 @contextmanager
@@ -69,12 +73,33 @@ def cloned(server: str, template: str) -> Iterator[str]:
 
 @contextmanager
 def _created(server: str, template: str) -> Iterator[str]:
+    url = create(server, template)
+    try:
+        yield url
+    finally:
+        _drop(server, get_name(url))
+
+
+def create(server: str, template: str = "template0") -> str:
+    """The URL of a new copy of the template, which its caller sees to."""
     name = own_name()
     _execute(server, sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template)))
-    try:
-        yield with_database(server, name)
-    finally:
-        _drop(server, name)
+    return with_database(server, name)
+
+
+def get_name(url: str) -> str:
+    """The name of the URL's database."""
+    return urlsplit(url).path.removeprefix("/")
+
+
+def drop_later(server: str, urls: Sequence[str]) -> None:
+    """Have them dropped by a process of its own: each drop waits for the server's disk, and nobody waits for that.
+
+    What it doesn't come to is abandoned, and dropped by the next run.
+    """
+    command = [sys.executable, "-m", "tests.support.databases", server, *map(get_name, urls)]
+    apart = ["sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *command]
+    subprocess.run(apart, cwd=ROOT, check=True, start_new_session=True)
 
 
 def drop_abandoned(server: str) -> None:
@@ -90,6 +115,15 @@ def _drop(server: str, name: str) -> None:
     _execute(server, sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
 
 
+def _drop_all(server: str, *names: str) -> None:
+    for name in names:
+        _drop(server, name)
+
+
 def _execute(server: str, statement: sql.Composed) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(statement)
+
+
+if __name__ == "__main__":
+    _drop_all(*sys.argv[1:])
