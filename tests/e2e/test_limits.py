@@ -64,7 +64,7 @@ async def test_three_engines_keep_a_limit_and_one_that_is_killed_leaks_no_slot(
         await eventually(lambda: has_parked(stage, 20), 30)
         stage.engine.kill()
         engines = [stage.fleet.start_ready("engine") for _ in range(3)]
-        most, *_ = await asyncio.gather(watch(stage, 2), *engines)
+        most, _ = await asyncio.gather(watch(stage, 2), asyncio.gather(*engines))
 
         assert most >= 1
 
