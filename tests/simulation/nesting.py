@@ -40,7 +40,8 @@ class Nesting:
             case Awaiting():
                 return self._await(step, asked)
             case Collecting():
-                rows = {ulid: self._memory.find_ulid(ulid).instance for ulid in asked.ulids}
+                there = [ulid for ulid in asked.ulids if ulid in self._memory.ulids]
+                rows = {ulid: self._memory.find_ulid(ulid).instance for ulid in there}
                 return Complete(
                     output=collect(asked, {ulid: row.result for ulid, row in rows.items() if _is_done(row)})
                 )

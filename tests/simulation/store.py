@@ -212,8 +212,9 @@ class Store:
         return self.write(free, held)
 
     def is_addressed(self, instance_id: int) -> bool:
-        """Whether something lies there for the instance that nobody has taken."""
-        return any(row.taken_at is None for row in self.memory.families[instance_id].signals.values())
+        """Whether something lies there for the instance that nobody has taken; not where the instance is gone."""
+        family = self.memory.families.get(instance_id)
+        return family is not None and any(row.taken_at is None for row in family.signals.values())
 
     def _may_write(self, changes: Changes) -> bool:
         """What needs room, or gives some back while somebody else has the keys, goes the slow way."""
