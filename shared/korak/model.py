@@ -296,6 +296,7 @@ class EventType(StrEnum):
     HOOK_STARTED = "HookStarted"
     HOOK_COMPLETED = "HookCompleted"
     HOOK_FAILED = "HookFailed"
+    HOOKS_RETRIED = "HooksRetried"
     RESULT_DROPPED = "ResultDropped"
 
 

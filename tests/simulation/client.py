@@ -25,6 +25,7 @@ from korak.model import DeliveryKind, InstanceStatus, WaitKind
 from tests.simulation.definitions import OWNER
 from tests.simulation.graphs import EVENTS, ORDERS, SIGNALS
 from tests.simulation.store import Ask
+from tests.simulation.undoing import has_undoing_failed
 from tests.support.memory import Emit, Family
 
 if TYPE_CHECKING:
@@ -121,12 +122,11 @@ class Client:
         self.world.store.memory.send(family, self._make_row(family, kind, f"c{self._count}"))
 
     def retry(self) -> None:
-        """Retry a run that failed."""
-        failed = [
-            family
-            for family in self.world.store.memory.families.values()
-            if family.instance.status is InstanceStatus.FAILED
-        ]
+        """Retry a run that failed, or rather what of one could not be undone."""
+        families = self.world.store.memory.families.values()
+        failed = [family for family in families if has_undoing_failed(family)]
+        if not failed or self.random.random() < 0.3:
+            failed += [family for family in families if family.instance.status is InstanceStatus.FAILED]
         if failed and self.world.count_open() < self.world.crowd:
             self._tell(self.random.choice(failed), RetryAsked())
 

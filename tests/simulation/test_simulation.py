@@ -40,6 +40,7 @@ EVERYTHING = (
     "RewindAsked",
     "ForkAsked",
     "InstanceForked",
+    "HooksRetried",
     "CancelAsked",
     "PauseAsked",
     "ResumeAsked",

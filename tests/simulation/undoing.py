@@ -1,7 +1,11 @@
-"""What must hold of compensations and hooks: of a run that is undone each one runs to an end once, newest first."""
+"""What must hold of compensations and hooks: of a run that is undone each one runs to an end once, newest first.
+
+What failed may be tried again by hand: then this holds of each call.
+"""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import cast
 
 from korak.core.changes import Changes
@@ -28,6 +32,12 @@ def list_cleaning(family: Family) -> list[str]:
     """The children that are to clean up before the run does."""
     kept = (family.instance.walk or {}).get("cleaning")
     return cast("list[str]", kept.get("children") or []) if isinstance(kept, dict) else []
+
+
+def has_undoing_failed(family: Family) -> bool:
+    """Whether something of a run could not be undone, or a hook of its settings has failed."""
+    is_lost = bool((family.instance.walk or {}).get("lost"))
+    return is_lost or any(row.status is CompensationStatus.FAILED for row in family.compensations.values())
 
 
 def list_copied(family: Family) -> set[int]:
@@ -82,9 +92,11 @@ def check_kept(memory: Memory, family: Family) -> None:
 
 def _check_hooks(family: Family) -> None:
     rows = family.compensations.values()
-    kept = [row.seq for row in rows if row.status is CompensationStatus.KEPT]
-    undone = [row.seq for row in rows if row.status is not CompensationStatus.KEPT]
-    assert not kept or not undone or max(kept) < min(undone)
+    for _, called in groupby(sorted(rows, key=lambda row: row.call), key=lambda row: row.call):
+        each = list(called)
+        kept = [row.seq for row in each if row.status is CompensationStatus.KEPT]
+        undone = [row.seq for row in each if row.status is not CompensationStatus.KEPT]
+        assert not kept or not undone or max(kept) < min(undone)
     for row in rows:
         attempts = [step for step in family.steps.values() if step.hook_order == row.seq]
         live = sum(step.status is not None and step.status.is_live for step in attempts)
@@ -99,7 +111,14 @@ def _check_hooks(family: Family) -> None:
         assert (live, done) == expected[row.status], (row, attempts)
         assert row.status is not CompensationStatus.FAILED or attempts
         assert all((step.node_id, step.visit) == (row.node_id, row.visit) for step in attempts)
-    order = [step.hook_order for step in family.steps.values() if step.hook_order is not None and step.attempt == 1]
+        assert all(step.call <= row.call for step in attempts)
+        if row.status is CompensationStatus.KEPT:
+            assert all(step.call < row.call for step in attempts)
+    order = [
+        (step.hook_order, step.call)
+        for step in family.steps.values()
+        if step.hook_order is not None and step.attempt == 1
+    ]
     assert len(set(order)) == len(order)
 
 

@@ -682,12 +682,13 @@ def _find_halted(family: Family, scope_id: int) -> int | None:
 
 
 def _read_compensations(family: Family) -> dict[int, Compensation]:
-    """The newest that is kept, without what it holds, and whole the one that runs."""
+    """The newest that is kept and the newest that failed, without what they hold, and whole the one that runs."""
     found: dict[int, Compensation] = {}
-    kept = [row for row in family.compensations.values() if row.status is CompensationStatus.KEPT]
-    for row in sorted(kept, key=lambda row: row.seq)[-1:]:
-        found[row.seq] = copy(row)
-        found[row.seq].input = found[row.seq].state = found[row.seq].error = None
+    for status in (CompensationStatus.KEPT, CompensationStatus.FAILED):
+        rows = [row for row in family.compensations.values() if row.status is status]
+        for row in sorted(rows, key=lambda row: row.seq)[-1:]:
+            found[row.seq] = copy(row)
+            found[row.seq].input = found[row.seq].state = found[row.seq].error = None
     undoing = [row for row in family.compensations.values() if row.status is CompensationStatus.UNDOING]
     return found | {row.seq: copy(row) for row in undoing}
 
@@ -697,6 +698,10 @@ def _write_compensations(family: Family, changes: Changes, fault: Fault) -> None
     for row in changes.new_compensations:
         assert row.seq not in family.compensations, "wcomp_seq_unique"
         family.compensations[row.seq] = _inserted(row, "compensations_keep", "compensation")
+    fault()
+    for row in family.compensations.values() if changes.retries_undoing else ():
+        if row.status is CompensationStatus.FAILED:
+            row.status, row.call = CompensationStatus.KEPT, row.call + 1
     fault()
     columns = get_statement("compensations_change").groups["compensation"].columns
     for row in changes.compensations:

@@ -147,5 +147,10 @@ OPERATIONS: Final = (
     _operate("pause", pause, "Begin no further step, and stop its clocks.", NOTHING),
     _operate("resume", resume, "Let a paused instance go on.", NOTHING),
     _operate("rewind", rewind, "Go back to where the instance stood behind a completed step.", REWIND),
-    _operate("retry", retry, "Try the step again that failed the instance.", RETRY),
+    _operate(
+        "retry",
+        retry,
+        "Try the step again that failed the instance; or, of one that was undone, what could not be.",
+        RETRY,
+    ),
 )

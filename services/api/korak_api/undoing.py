@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from korak.core.budgets import find_used_up
 from korak.core.rows import Instance
+from korak.core.undoing import LOST
 from korak.model import ClosedReason, CompensationStatus, InstanceStatus
 from korak.store.instances import View
 from korak_api.rendering import Shown
@@ -39,12 +40,18 @@ def may_cancel(view: View) -> bool:
 
 
 def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
-    """Whether the run failed where it can be tried again, wasn't undone, and hasn't used up what it may use."""
+    """Whether the run failed where it can be tried again, and hasn't used up what it may use.
+
+    Of one that was undone: whether something could not be, and nothing is to be undone now.
+    """
     instance = view.instance
+    if _is_undone(view):
+        counts = view.undoing.counts
+        is_busy = any(counts.get(status, 0) for status in (CompensationStatus.KEPT, CompensationStatus.UNDOING))
+        return not is_busy and bool(counts.get(CompensationStatus.FAILED, 0) or (instance.walk or {}).get(LOST))
     has_failed = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
     is_used_up = view.plan is not None and find_used_up(instance, view.plan, ceilings) is not None
-    is_lost = view.undoing.on_failure or is_used_up
-    return has_failed and not is_lost
+    return has_failed and not is_used_up
 
 
 def _is_undone(view: View) -> bool:

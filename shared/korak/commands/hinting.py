@@ -19,6 +19,7 @@ ANSWERS: Final[Mapping[str, str]] = {
 PAUSED: Final = "paused"
 RESUME: Final = "korak resume {id} lets it go on"
 RETRY: Final = "korak retry {id} tries it again"
+UNDO: Final = "korak retry {id} tries again what could not be undone"
 AFTERWARDS: Final = "then korak retry {id} tries it again"
 MOST: Final = 3
 """Runs that are named for one command."""
@@ -54,12 +55,21 @@ def _list_own(run: Mapping[str, Any], parent: Mapping[str, Any]) -> Iterator[str
         if parent.get("status") != PAUSED:
             yield RESUME
         return
+    if _has_undoing_failed(run):
+        yield UNDO
+        return
     if status == InstanceStatus.FAILED:
         if _may_retry(run) and not (_get_culprit(parent) == run["id"] and _may_retry(parent)):
             yield RETRY
         return
     asked = {wait.get("human"): None for wait in run.get("waiting_for") or ()}
     yield from (hint for human, hint in ANSWERS.items() if human in asked)
+
+
+def _has_undoing_failed(run: Mapping[str, Any]) -> bool:
+    """Whether a retry tries again what could not be undone."""
+    is_left = bool((run.get("compensation") or {}).get("failed"))
+    return is_left and (run.get("actions") or {}).get("retry") is True
 
 
 def _may_retry(run: Mapping[str, Any]) -> bool:

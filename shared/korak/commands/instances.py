@@ -141,7 +141,7 @@ def show(ctx: typer.Context, instance: Instance, wait: Wait = False, owner: Owne
 
 
 def retry(ctx: typer.Context, instance: Instance, owner: Owner = None) -> None:
-    """Try the failed step of a failed instance again."""
+    """Try the failed step of a failed instance again, or what of a cancelled one could not be undone."""
     command(ctx, instance, "retry", {}, owner)
 
 

@@ -236,6 +236,7 @@ class Reader:
     def read_compensation(self, raw: JsonObject, columns: dict[str, Any], place: Place) -> Compensation:
         """What undoes a visit."""
         scope_id = self._find_scope(raw, "scope", place)
+        columns |= read_row(Compensation, {"call": 1, **raw}, ("call",), place)
         return Compensation(
             self._arrival.instance_id, step_run_id=self._read_step_id(raw, place), scope_id=scope_id, **columns
         )

@@ -111,6 +111,8 @@ class Changes:
     decided: then only its reducer is to be started once more, else all that hasn't succeeded."""
     compensations: list[Compensation] = field(default_factory=list)
     new_compensations: list[Compensation] = field(default_factory=list)
+    retries_undoing: bool = False
+    """Whether all compensations that have failed are kept once more, those out of view too; changes come after that."""
     deliveries: list[Delivery] = field(default_factory=list)
     new_deliveries: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

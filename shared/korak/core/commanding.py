@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from korak.core import budgets, containers, ending, failing, telling, undoing, waiting
+from korak.core import budgets, containers, ending, failing, rewinding, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
@@ -94,24 +94,21 @@ def _awaits_retry(draft: Draft, step_id: int) -> bool:
 def retry(draft: Draft, actor: JsonObject | None) -> None:
     """Reopen a failed run at the step that failed, or stood when its time was over (MR-1 to MR-5).
 
-    Conflict where no step of it failed (MR-4, MR-6), where what it had done was undone, and where it has used up what
-    it may use.
+    Of one that was cancelled, or undone as it failed, what could not be undone is tried again. Conflict where there is
+    no such thing, where no step of it failed (MR-4, MR-6), and where it has used up what it may use.
     """
     instance, failed = draft.instance, draft.snapshot.failed
+    if undoing.is_final(draft):
+        undoing.retry(draft, actor)
+        return
     if instance.status is not InstanceStatus.FAILED:
         raise Conflict("instance_not_retryable", why=f"it is {instance.status}")
-    if draft.plan.settings.compensate_on_failure:
-        raise Conflict("instance_not_retryable", why="what it had done was undone as it failed; start it again")
     if failed is None or failed.node_id not in draft.plan.nodes:
         raise Conflict("instance_not_retryable", why="it didn't fail on a step; start it again")
     if (why := budgets.find_used_up(instance, draft.plan, draft.policy.limits)) is not None:
         raise Conflict("instance_not_retryable", why=why)
-    draft.move_instance(InstanceStatus.RUNNING)
-    instance.ended_at = instance.closed_reason = instance.paused_at = None
-    instance.failure_code = instance.failure_message = instance.failure_params = None
-    instance.failure_category = instance.failed_node_id = None
-    if instance.deadline_seconds is not None:
-        instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
+    instance.paused_at = None
+    rewinding.reopen(draft)
     containers.reopen(draft, draft.plan.nodes[failed.node_id], failed)
     draft.record(EventType.INSTANCE_RETRIED, failed, {"actor": actor})
 

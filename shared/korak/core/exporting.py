@@ -153,8 +153,8 @@ class Writer:
         return self.name_step(row)
 
     def name_compensation(self, row: Compensation) -> JsonObject:
-        """The visit that it undoes, and its body."""
-        return {**self.name_step(row), "scope": _find(self.scopes, row.scope_id)}
+        """The visit that it undoes, and its body; documents that are older than a second call have none."""
+        return {**self.name_step(row), "scope": _find(self.scopes, row.scope_id), "call": row.call}
 
     def name_artifact(self, row: Artifact) -> JsonObject:
         """The visit that left it, and what it holds."""

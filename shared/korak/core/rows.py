@@ -223,8 +223,8 @@ class Scope:
 class Compensation:
     """What undoes one completed visit: pushed with its record, at the number of the event that tells of it.
 
-    `state` is what the visit left, `input` the config that was resolved from it; `error` why it couldn't be. Both are
-    read for the one that runs alone.
+    `state` is what the visit left, `input` the config that was resolved from it; `error` why it couldn't be. All are
+    read for the one that runs alone. `call` counts how often undoing it was begun: a manual retry begins anew.
     """
 
     instance_id: int
@@ -238,6 +238,7 @@ class Compensation:
     input: Json = None
     state: JsonObject | None = None
     error: JsonObject | None = None
+    call: int = 1
 
 
 @dataclass(eq=False)

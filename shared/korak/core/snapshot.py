@@ -92,7 +92,8 @@ class Snapshot:
     take.
     `failed` is the attempt that ended a failed instance, `halted` where each body in view that is to be started once
     more stood, by scope; `cancelled` are attempts that were closed as they ran. `compensations` are the newest that is
-    kept, and the one that runs (`korak.core.stack`). `past` is there only for a fact that goes back.
+    kept, the one that runs, and the newest that failed (`korak.core.stack`). `past` is there only for a fact that goes
+    back.
     `denials` is None until a decision has asked for room under a key that had none: then it is decided once more, and
     nothing that needs room runs in it.
     """

@@ -89,6 +89,7 @@ COMPENSATION: Mapping[tuple[CompensationStatus | None, CompensationStatus], str]
     (Undoing.KEPT, Undoing.UNDOING): "undo",
     (Undoing.UNDOING, Undoing.COMPLETED): "complete",
     (Undoing.UNDOING, Undoing.FAILED): "fail",
+    (Undoing.FAILED, Undoing.KEPT): "retry",
 }
 
 

@@ -12,12 +12,16 @@ from korak.core import starting, telling
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import Compensation, StepRun
+from korak.errors import Conflict
 from korak.graphs.hooks import ON_CANCEL, ON_DEADLINE
 from korak.graphs.plans import PlannedNode
-from korak.model import ClosedReason, CompensationStatus, InstanceStatus, Json, JsonObject, StepRole
+from korak.model import ClosedReason, CompensationStatus, EventType, InstanceStatus, Json, JsonObject, StepRole
 
 OWED: Final = "owed"
 """The part of an instance's bookkeeping that names the roles of the hooks that are still to be made."""
+
+LOST: Final = "lost"
+"""The part that names the hooks of settings that have failed for good, each with the number of its call."""
 
 ORDER: Final = (StepRole.COMPENSATE, StepRole.ON_DEADLINE, StepRole.ON_CANCEL)
 NAMES: Final = {StepRole.ON_CANCEL: ON_CANCEL, StepRole.ON_DEADLINE: ON_DEADLINE}
@@ -63,13 +67,38 @@ def owe(draft: Draft) -> None:
         return
     settings, is_cancelled = draft.plan.settings, draft.instance.status is InstanceStatus.CANCELLED
     owed = draft.get_walk(OWED)
-    if draft.plan.has_compensations and (is_cancelled or settings.compensate_on_failure):
+    if draft.plan.has_compensations and is_final(draft):
         owed[StepRole.COMPENSATE.value] = True
     if is_cancelled and settings.on_cancel is not None:
         owed[StepRole.ON_CANCEL.value] = True
     if draft.instance.closed_reason is ClosedReason.DEADLINE and settings.on_deadline is not None:
         owed[StepRole.ON_DEADLINE.value] = True
     draft.set_walk(OWED, owed)
+
+
+def is_final(draft: Draft) -> bool:
+    """Whether the run has ended so that what it had done is taken back: there is no way on from there."""
+    status, settings = draft.instance.status, draft.plan.settings
+    return status is InstanceStatus.CANCELLED or (status is InstanceStatus.FAILED and settings.compensate_on_failure)
+
+
+def retry(draft: Draft, actor: JsonObject | None) -> None:
+    """Try once more what could not be undone, the newest first, then the hooks of settings that have failed.
+
+    Each goes under its key, with all the attempts that it had before. Conflict where nothing has failed for good, and
+    while something is being undone.
+    """
+    lost, is_left = draft.get_walk(LOST), draft.stack.failed is not None
+    if not is_left and not lost:
+        is_cancelled = draft.instance.status is InstanceStatus.CANCELLED
+        why = "it is cancelled" if is_cancelled else "what it had done was undone as it failed; start it again"
+        raise Conflict("instance_not_retryable", why=why)
+    if is_owed(draft):
+        raise Conflict("instance_not_retryable", why="it is still being undone; try again after that")
+    draft.stack.retry()
+    roles = [*([StepRole.COMPENSATE.value] if is_left else []), *lost]
+    draft.set_walk(OWED, {**draft.get_walk(OWED), **dict.fromkeys(roles, True)})
+    draft.record(EventType.HOOKS_RETRIED, None, {"roles": list(roles), "actor": actor})
 
 
 def proceed(draft: Draft) -> None:
@@ -112,7 +141,7 @@ def _undo(draft: Draft, row: Compensation) -> None:
         draft.stack.move(draft.stack.rows[row.seq], CompensationStatus.FAILED)
         return
     hook = draft.add_step(node, visit=row.visit, scope_id=row.scope_id)
-    hook.role, hook.hook_order = StepRole.COMPENSATE, row.seq
+    hook.role, hook.hook_order, hook.call = StepRole.COMPENSATE, row.seq, row.call
     hook.idempotency_key = f"{hook.idempotency_key}:{StepRole.COMPENSATE}"
     starting.enqueue(draft, hook)
 
@@ -121,12 +150,16 @@ def _make(draft: Draft, role: StepRole) -> None:
     node = draft.plan.find(NAMES[role], role)
     if node is None:
         return
-    visits = draft.get_walk("visits")
-    seen = visits.get(node.id)
-    visit = (seen if isinstance(seen, int) else 0) + 1
-    draft.set_walk("visits", {**visits, node.id: visit})
+    visits, lost = draft.get_walk("visits"), draft.get_walk(LOST)
+    seen, call = visits.get(node.id), lost.pop(role, None)
+    visit = seen if isinstance(seen, int) else 0
+    if isinstance(call, int):
+        draft.set_walk(LOST, lost)
+    else:
+        call, visit = 0, visit + 1
+        draft.set_walk("visits", {**visits, node.id: visit})
     hook = draft.add_step(node, visit=visit)
-    hook.role = role
+    hook.role, hook.call = role, call + 1
     starting.enqueue(draft, hook)
 
 
@@ -160,3 +193,5 @@ def settle(draft: Draft, hook: StepRun, to: CompensationStatus) -> None:
     row = draft.stack.find(hook) if hook.role is StepRole.COMPENSATE else None
     if row is not None:
         draft.stack.move(row, to)
+    if hook.role in NAMES and to is CompensationStatus.FAILED and is_final(draft):
+        draft.set_walk(LOST, {**draft.get_walk(LOST), hook.role.value: hook.call})

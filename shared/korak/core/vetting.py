@@ -134,7 +134,9 @@ class Vetting:
             raise refuse((*place, "seq"), f"{self.events} is expected")
 
     def look_at_compensation(self, row: Compensation, place: Place) -> None:
-        """It was kept with a line of history."""
+        """It was kept with a line of history, of a node that can be undone."""
+        if self._plan.find(row.node_id, StepRole.COMPENSATE) is None:
+            raise refuse((*place, "node_id"), "the version undoes no such node")
         if not 1 <= row.seq <= self.events:
             raise refuse((*place, "seq"), "it is no line of history")
         if row.status is CompensationStatus.UNDOING:

@@ -202,6 +202,9 @@ async def _write_scopes(runner: Runner, batch: Sequence[Changes]) -> None:
 async def _write_compensations(runner: Runner, batch: Sequence[Changes]) -> None:
     name, rows = "compensations_keep", [row for changes in batch for row in changes.new_compensations]
     await _write(runner, name, "compensation", rows)
+    retried = [changes.instance.id for changes in batch if changes.retries_undoing]
+    if retried:
+        await runner.fetch("compensations_retry", ids=retried)
     name, rows = "compensations_change", [row for changes in batch for row in changes.compensations]
     await _write(runner, name, "compensation", rows)
 

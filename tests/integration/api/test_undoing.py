@@ -10,6 +10,7 @@ from korak.core.facts import Raised
 from korak.model import JsonObject
 from korak.steps.results import Complete
 from tests.support.apis import Api, chain, node
+from tests.support.copied import get_head, list_rows, send_in, take_out
 from tests.support.flows import Flows, open_flows
 
 UNDO: JsonObject = {"type": "test.ok", "config": {"value": {"ref": "state"}}}
@@ -98,6 +99,68 @@ async def test_a_compensated_run_is_not_retried(api: Api, database_url: str) -> 
     for verb in ("retry", "cancel"):
         refused = await api.post(f"{one}/{verb}")
         assert (refused.status_code, refused.json()["code"]) == (409, failed["actions"][verb])
+
+
+async def test_what_could_not_be_undone_is_retried(api: Api, database_url: str) -> None:
+    """An action of a cancelled run, once nothing is being undone."""
+    one = await begin(api, on_cancel=UNDO)
+    async with open_flows(database_url) as flows:
+        await act(api, flows, Complete(), Complete())
+        await api.post(f"{one}/cancel")
+        await act(api, flows, BROKEN)
+        assert (await api.get(one)).json()["actions"]["retry"] == "instance_not_retryable"
+        busy = await api.post(f"{one}/retry")
+        assert (busy.status_code, busy.json()["code"]) == (409, "instance_not_retryable")
+        await act(api, flows, Complete())
+        assert (await api.get(one)).json()["actions"]["retry"] is True
+        await act(api, flows, BROKEN)
+        left = (await api.get(one)).json()
+        assert (left["compensation"], left["actions"]["retry"]) == ({**NONE, "completed": 1, "failed": 1}, True)
+        again = (await api.post(f"{one}/retry")).json()
+        assert (again["status"], again["compensation"]) == ("cancelled", {**NONE, "completed": 1, "pending": 1})
+        await act(api, flows, Complete(), BROKEN)
+        lost = (await api.get(one)).json()
+        assert (lost["compensation"], lost["actions"]["retry"]) == ({**NONE, "completed": 2}, True)
+        await api.post(f"{one}/retry")
+        await act(api, flows, Complete())
+    done = (await api.get(one)).json()
+    assert done["actions"]["retry"] == "instance_not_retryable"
+    steps = (await api.get(f"{one}/steps")).json()["items"]
+    hooks = [f"{step['role']} {step['status']}" for step in steps if step["role"] != "step"]
+    assert hooks == [
+        *("compensate failed", "compensate completed", "on_cancel failed"),
+        *("compensate completed", "on_cancel failed", "on_cancel completed"),
+    ]
+
+
+async def test_what_could_not_be_undone_travels(api: Api, database_url: str) -> None:
+    """T-X-3: an import tries it again under the call that comes next; a document that is older than calls is taken."""
+    one = await begin(api)
+    async with open_flows(database_url) as flows:
+        await act(api, flows, Complete(), Complete())
+        await api.post(f"{one}/cancel")
+        await act(api, flows, BROKEN, Complete())
+        await api.post(f"{one}/retry")
+        await act(api, flows, BROKEN)
+    lines = await take_out(api, one.rpartition("/")[2])
+    [other, failed] = list_rows(lines, "compensation")
+    assert [(row["node_id"], row["status"], row["call"]) for row in (other, failed)] == [
+        ("a", "completed", 1),
+        ("b", "failed", 2),
+    ]
+    made = (await send_in(api, lines)).json()
+    assert (made["compensation"], made["actions"]["retry"]) == ({**NONE, "completed": 1, "failed": 1}, True)
+    await api.post(f"/v1/instances/{made['id']}/retry")
+    steps = (await api.get(f"/v1/instances/{made['id']}/steps")).json()["items"]
+    assert [step["status"] for step in steps if step["node"] == "b"] == ["completed", "failed", "failed", "queued"]
+    del other["call"]
+    get_head(lines)["instance"]["input"] = {"older": True}
+    assert (await send_in(api, lines)).status_code == 201
+    other["node_id"] = "c"
+    refused = await send_in(api, lines)
+    assert refused.status_code == 422
+    [issue] = refused.json()["errors"]
+    assert (issue["code"], issue["pointer"].rpartition("/")[2]) == ("invalid_export", "node_id")
 
 
 async def test_a_cancel_lies_there_for_a_failed_run_too(api: Api, database_url: str) -> None:

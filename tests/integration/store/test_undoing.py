@@ -136,6 +136,33 @@ async def test_a_lost_undo_is_tried_again_and_what_was_undone_is_not(flows: Flow
     assert [row["status"] for row in await flows.fetch(ROWS, instance)] == ["completed", "completed"]
 
 
+async def test_what_could_not_be_undone_is_tried_again(flows: Flows) -> None:
+    """On the real statements: all that failed, newest first, and not what was undone."""
+    engine = await flows.register()
+    instance = await begin(flows, engine, undone("a"), undone("b"), undone("d"), work("c"), on_cancel=HOOK)
+    await flows.finish(await flows.claim(instance, engine), Complete(output={"n": 3}))
+    await flows.cancel(instance, NOW)
+    for result in (Raised("no", is_retryable=False), Complete(), Raised("no", is_retryable=False)):
+        await flows.finish(await flows.claim(instance, engine), result)
+    await flows.finish(await flows.claim(instance, engine), Raised("no", is_retryable=False))
+    await flows.answer(instance, RetryAsked(), NOW)
+    ran = await run_hooks(flows, instance, engine, NOW)
+    assert name(ran) == ["compensate:d", "compensate:a", "on_cancel:$on_cancel"]
+    assert [(step.input, step.attempt, step.call) for step in ran] == [
+        ({"n": 3}, 1, 2),
+        ({"n": 1}, 1, 2),
+        ({"state": {"n": 3}}, 1, 2),
+    ]
+    kept = "select node_id, status, call from workflow_compensations where instance_id = $1 order by seq"
+    assert [tuple(row) for row in await flows.fetch(kept, instance)] == [
+        ("a", "completed", 2),
+        ("b", "completed", 1),
+        ("d", "completed", 2),
+    ]
+    with pytest.raises(Conflict, match="it is cancelled"):
+        await flows.answer(instance, RetryAsked(), NOW)
+
+
 async def test_a_step_s_own_clean_up_comes_before_the_undo(flows: Flows) -> None:
     """T-COMP-1 with a live step that has begun"""
     engine = await flows.register()

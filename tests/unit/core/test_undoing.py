@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from korak.core.facts import Raised, RetryAsked, RewindAsked
+from korak.core.facts import DeadlinePassed, Raised, RetryAsked, RewindAsked
 from korak.core.rows import StepRun
 from korak.errors import Conflict
 from korak.graphs.builder import GraphBuilder, graph, ref
@@ -157,6 +159,94 @@ def test_an_undo_that_always_fails_stops_no_other_and_is_told() -> None:
         CompensationStatus.COMPLETED,
         CompensationStatus.FAILED,
     ]
+
+
+def fail_hook(run: Run, *, is_retryable: bool = False) -> None:
+    """Let the hook that is ready fail."""
+    [ready] = list_ready(run)
+    run.claim(ready)
+    run.finish(Raised("bank.closed", is_retryable=is_retryable), step=run.family.steps[ready.id])
+
+
+def test_what_could_not_be_undone_is_tried_again_newest_first() -> None:
+    """Nothing else runs again, and each goes under the key that it had."""
+    run = Run(document(undone("a"), undone("b"), undone("d"), node("c", "test.ask", signal="go")))
+    drain(run)
+    run.tell(CANCEL)
+    go = list_ready(run)[0]
+    run.claim(go)
+    run.finish(Complete(), step=run.family.steps[go.id])
+    fail_hook(run)
+    run.claim(list_ready(run)[0])
+    run.finish(Complete(), step=run.hooks[-1])
+    fail_hook(run)
+    before = len(run.hooks)
+    run.tell(RetryAsked())
+    assert one_by_one(run) == ["compensate:d", "compensate:a"]
+    again = run.hooks[before:]
+    assert [(step.attempt, step.call, step.status) for step in again] == [(1, 2, "completed"), (1, 2, "completed")]
+    assert {step.idempotency_key for step in again} < {step.idempotency_key for step in run.hooks[:before]}
+    assert {row.status for row in run.family.compensations.values()} == {CompensationStatus.COMPLETED}
+    assert get_status(run) is InstanceStatus.CANCELLED
+    assert [event.data for event in run.list_events(EventType.HOOKS_RETRIED)] == [
+        {"roles": ["compensate"], "actor": None}
+    ]
+    with pytest.raises(Conflict, match="it is cancelled"):
+        run.tell(RetryAsked())
+
+
+def test_an_undo_that_fails_again_has_all_its_attempts_again() -> None:
+    failing: JsonObject = {"type": "test.flaky", "config": {"times": 99}, "retry": {"max_attempts": 2, "backoff": [1]}}
+    run = Run(document({**node("a"), "compensate": failing}, node("c", "test.ask", signal="go")))
+    drain(run)
+    run.tell(CANCEL)
+    go_on(run)
+    for call in (2, 3):
+        run.tell(RetryAsked())
+        go_on(run)
+        assert [(step.call, step.attempt) for step in run.hooks[-2:]] == [(call, 1), (call, 2)]
+        assert [(row.status, row.call) for row in run.family.compensations.values()] == [("failed", call)]
+
+
+def test_what_is_being_undone_is_not_retried() -> None:
+    run = three()
+    drain(run)
+    run.tell(CANCEL)
+    run.claim(list_ready(run)[0])
+    run.finish(Complete(), step=run.hooks[-1])
+    fail_hook(run)
+    with pytest.raises(Conflict, match="still being undone"):
+        run.tell(RetryAsked())
+    go_on(run)
+    run.tell(RetryAsked())
+    assert one_by_one(run) == ["compensate:b"]
+
+
+@pytest.mark.parametrize("role", ["on_cancel", "on_deadline"])
+def test_a_hook_of_the_settings_that_failed_is_tried_again_after_the_undo(role: str) -> None:
+    """It is the same visit, under the same key."""
+    settings: dict[str, Any] = {role: {"type": "test.ok", "config": {"value": "cleaned"}}}
+    if role == "on_deadline":
+        settings |= {"execution_timeout": 60, "compensate_on_failure": True}
+    run = Run(document(undone("a"), node("c", "test.ask", signal="go"), **settings))
+    drain(run)
+    if role == "on_deadline":
+        run.pass_time(61)
+        run.tell(DeadlinePassed())
+    else:
+        run.tell(CANCEL)
+    go = list_ready(run)[0]
+    run.claim(go)
+    run.finish(Complete(), step=run.family.steps[go.id])
+    fail_hook(run)
+    fail_hook(run)
+    run.tell(RetryAsked())
+    assert one_by_one(run) == ["compensate:a", f"{role}:${role}"]
+    first, second = [step for step in run.hooks if step.role == role]
+    assert (first.idempotency_key, first.visit) == (second.idempotency_key, second.visit)
+    assert (first.status, second.status, second.call) == ("failed", "completed", 2)
+    with pytest.raises(Conflict):
+        run.tell(RetryAsked())
 
 
 def test_an_undo_whose_config_can_not_be_resolved_fails_alone() -> None:

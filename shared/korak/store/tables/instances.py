@@ -189,9 +189,11 @@ workflow_compensations: Table = Table(
     Column("state", JSONB, nullable=False),
     Column("error", JSONB),
     Column("created_at", Moment, nullable=False),
+    Column("call", SmallInteger, nullable=False, server_default=text("1")),
     PrimaryKeyConstraint("instance_id", "seq", name="wcomp_seq_unique"),
     CheckConstraint("status in ('kept', 'undoing', 'completed', 'failed')", name="wcomp_status_check"),
     Index("wcomp_left_idx", "instance_id", "seq", postgresql_where=text("status in ('kept', 'undoing')")),
+    Index("wcomp_failed_idx", "instance_id", "seq", postgresql_where=text("status = 'failed'")),
 )
 
 workflow_failures: Table = Table(
