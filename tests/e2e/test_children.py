@@ -105,6 +105,19 @@ async def test_an_engine_is_killed_while_it_records_the_end_of_a_child(
         await stage.assert_rules()
 
 
+async def test_a_large_family_is_started_page_by_page_without_a_pause(
+    tmp_path: Path, database_url: str, broker_url: str | None
+) -> None:
+    """The engine makes the next page as it has told of the last one: no nudge is lost that the waker brings later."""
+    async with staged(tmp_path, database_url, broker_url) as stage:
+        await stage.calls.publish(CHILD)
+        await stage.calls.publish(chain("parent", many("many", list(range(1_600)))))
+        ended = await stage.calls.wait_for_end((await stage.calls.start("parent", {}))["id"])
+        assert len(ended["state"]["ids"]) == 1_600
+        sends = "select s.sends, s.status from korak.workflow_step_runs s where s.node_id = 'many'"
+        assert [tuple(row) for row in await stage.connection.fetch(sends)] == [(0, "completed")]
+
+
 async def test_families_end_whole_however_often_engines_die(tmp_path: Path, database_url: str) -> None:
     """T-NEST-1, T-START-1, T-DEP-1: each parent has its four children, none twice, whatever was killed."""
     async with staged(tmp_path, database_url, None) as stage:

@@ -169,7 +169,7 @@ class Claimer:
             if nudge.fact is None:
                 nudge.instance_id = instances.get(nudge.step_id, 0)
                 nudge.fact = Claimed(nudge.step_id, self._identity.get_claimant())
-            if not nudge.instance_id or self._slots.holds(nudge.step_id):
+            if not nudge.instance_id or self._slots.runs(nudge.step_id):
                 self._settle(nudge)
             elif self._sights.find(nudge.instance_id) is not None:
                 nudge.answered = asyncio.get_running_loop().create_future()

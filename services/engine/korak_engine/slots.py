@@ -27,9 +27,10 @@ class Slots:
         """The attempts that are held now."""
         return list(self._held.values())
 
-    def holds(self, step_id: int) -> bool:
-        """Whether this engine holds that attempt."""
-        return step_id in self._held
+    def runs(self, step_id: int) -> bool:
+        """Whether that attempt is at work here. One whose result is on its way may be ready again before it is dropped."""
+        work = self._held.get(step_id)
+        return work is not None and not work.is_settled
 
     def get_types(self) -> set[str]:
         """The types of what is held."""

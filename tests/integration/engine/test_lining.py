@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
+
 from korak.broker.messages import Message, RunStep
 from korak.core.changes import Changes
 from korak.core.facts import Claimed
@@ -21,6 +23,7 @@ from korak_engine.lining import Line
 from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from korak_engine.slots import Slots
+from korak_engine.work import Work
 from tests.integration.engine.test_repeating import open_desk
 from tests.support.bodies import body, node, parallel
 from tests.support.flows import NOW, Flows, chain, open_flows
@@ -60,6 +63,7 @@ class Hands:
     granted: list[Changes]
     told: list[tuple[Entry, Changes | None]]
     seen: Snapshot
+    slots: Slots
     instance: int = 0
     others: list[int] = field(default_factory=list)
 
@@ -88,7 +92,7 @@ async def hands(url: str) -> AsyncIterator[Hands]:
         recorder = Recorder(other, lambda entry, changes: told.append((entry, changes)), sights)
         working = asyncio.create_task(claimer.work(inbox))
         others = [row["id"] for row in await flows.fetch(READY, instance)]
-        yield Hands(flows, inbox, line, recorder, granted, told, seen, instance, others)
+        yield Hands(flows, inbox, line, recorder, granted, told, seen, slots, instance, others)
         working.cancel()
 
 
@@ -110,6 +114,20 @@ async def test_they_are_claimed_without_a_look_and_acked_when_that_is_committed(
         assert claims[0].before is held.seen
         statuses = "select status from workflow_step_runs where id = any($1)"
         assert {row["status"] for row in await held.flows.fetch(statuses, held.others)} == {"running"}
+
+
+@pytest.mark.parametrize("is_settled", [True, False], ids=["being_recorded", "at_work"])
+async def test_what_is_ready_again_before_its_slot_is_free_isn_t_lost(database_url: str, *, is_settled: bool) -> None:
+    """A nudge comes while the record that made the step ready still tells others; one for what is at work is stale."""
+    async with hands(database_url) as held:
+        again = held.others[0]
+        held.slots.put(Work(held.seen.steps[again], {}, held.seen, 1, is_settled=is_settled))
+        paper = await held.deliver()
+        async with recording(held):
+            await eventually(lambda: paper.acks == 1)
+        claims = [changes for entry, changes in held.told if isinstance(entry, Nudge) and changes]
+        claimed = {grant.step.id for changes in claims for grant in changes.claimed}
+        assert claimed == set(held.others if is_settled else held.others[1:])
 
 
 async def test_what_is_addressed_to_the_instance_is_obeyed_first(database_url: str) -> None:
