@@ -96,6 +96,16 @@ class Api:
         assert response.status_code == 200, response.text
         return response.json()
 
+    async def list_all(self, ulid: str, what: str) -> Any:
+        """The items of one page of what belongs to the instance."""
+        return (await self.get(f"/v1/instances/{ulid}/{what}", limit=200)).json()["items"]
+
+    async def get_id(self, ulid: str) -> int:
+        """The instance's id."""
+        [row] = await self.fetch("select id from workflow_instances where ulid = $1", ulid)
+        found: int = row["id"]
+        return found
+
     async def fetch(self, query: str, *given: Any) -> list[Any]:
         """Rows of the database."""
         async with self.database.acquire() as connection:
@@ -147,6 +157,11 @@ def chain(key: str, *nodes: JsonObject, inputs: JsonObject | None = None, **sett
 def node(name: str, kind: str, **config: Any) -> JsonObject:
     """A node of a chain."""
     return {"id": name, "type": kind, "config": config}
+
+
+def save(name: str) -> JsonObject:
+    """One that saves what it gives under its name."""
+    return node(name, "test.price", order=name) | {"save": {"key": name}}
 
 
 ORDER = chain(

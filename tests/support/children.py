@@ -13,7 +13,6 @@ from korak.clock import ManualClock
 from korak.core.changes import Changes, Grant
 from korak.core.facts import Claimed, Delivered, Finished, HandlerResult
 from korak.core.opening import Opening, Version
-from korak.core.snapshot import Claimant
 from korak.model import Json, JsonObject
 from korak.steps.results import Complete
 from korak.steps.waits import Signal
@@ -23,7 +22,7 @@ from korak.store.plans import Plans
 from korak_engine.contexts import AsyncContext, Means
 from korak_engine.nesting import Asked, Nesting
 from korak_engine.work import Work
-from tests.support.flows import APP, KIN, NOW, Flows, chain, work
+from tests.support.flows import APP, KIN, NOW, Flows, chain, make_claimant, work
 
 
 def nested(child: str = "child", name: str = "sub", **members: Any) -> JsonObject:
@@ -77,16 +76,13 @@ class Families:
             batch = await self.flows.starter.start(Session(connection), [opening], self.now)
         return batch.changes[0].instance.id, ulid
 
-    def claimant(self) -> Claimant:
-        return Claimant(self.engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-
     async def claim(self, instance_id: int) -> Changes:
         """What comes of asking for the run's one ready step."""
         step = await self.flows.get(
             "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id limit 1",
             instance_id,
         )
-        return await self.flows.answer(instance_id, Claimed(step, self.claimant()), self.now)
+        return await self.flows.answer(instance_id, Claimed(step, make_claimant(self.engine)), self.now)
 
     async def ask(self, changes: Changes) -> tuple[Grant, HandlerResult]:
         """What the granted step comes to, looked up as an engine does it."""

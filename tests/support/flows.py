@@ -54,6 +54,11 @@ def owner(scope: str) -> Owner:
     return Owner(scope, kind, key)
 
 
+def make_claimant(engine_id: int) -> Claimant:
+    """Whoever asks in an engine's name, with a new token."""
+    return Claimant(engine_id, str(ULID()), frozenset({"default"}), lambda key, version: True)
+
+
 def chain(*nodes: JsonObject, settings: JsonObject | None = None) -> JsonObject:
     """A document whose nodes follow one another."""
     start: JsonObject = {"id": "start", "type": "trigger", "config": {"on": "manual"}}
@@ -134,16 +139,14 @@ class Flows:
         step_id = await self.get(
             "select id from workflow_step_runs where instance_id = $1 and ready_at is not null", instance_id
         )
-        claimant = Claimant(engine_id, str(ULID()), frozenset({"default"}), lambda key, version: True)
-        changes = await self.answer(instance_id, Claimed(step_id, claimant), now)
+        changes = await self.answer(instance_id, Claimed(step_id, make_claimant(engine_id)), now)
         assert changes.claimed, changes.dropped
         return changes.claimed[0].step
 
     async def ask_claim(self, instance_id: int, engine_id: int, now: datetime) -> Changes:
         """What comes of an engine's asking for the instance's newest attempt."""
         step = await self.get_step(instance_id)
-        claimant = Claimant(engine_id, str(ULID()), frozenset({"default"}), lambda key, version: True)
-        return await self.answer(instance_id, Claimed(step["id"], claimant), now)
+        return await self.answer(instance_id, Claimed(step["id"], make_claimant(engine_id)), now)
 
     async def claim_any(self, instance_id: int, engine_id: int, now: datetime) -> Changes:
         """The same, where it must not have been in vain."""
@@ -194,6 +197,11 @@ class Flows:
             "select * from workflow_step_runs where instance_id = $1 order by id desc limit 1", instance_id
         )
         return row
+
+    async def get_status(self, instance_id: int) -> str:
+        """How the instance stands."""
+        status: str = (await self.get_instance(instance_id))["status"]
+        return status
 
     async def get_instance(self, instance_id: int) -> Any:
         """The instance's row."""

@@ -1,4 +1,4 @@
-"""The API on a database of the test's own."""
+"""The API for a module, and runs of the API's own time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.apis import Api, open_api
+from tests.support.children import Families
 from tests.support.clones import Clones
-
-
-@pytest.fixture
-async def api(database_url: str) -> AsyncIterator[Api]:
-    async with open_api(database_url) as api:
-        yield api
+from tests.support.flows import Flows
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +18,12 @@ async def shared_api(clones: Clones) -> AsyncIterator[Api]:
     with clones.lend() as url:
         async with open_api(url) as api:
             yield api
+
+
+@pytest.fixture
+async def families(api: Api, flows: Flows) -> Families:
+    """At the time of the API."""
+    families = await Families.make(flows)
+    families.now = api.resources.clock.now()
+    families.engine = await flows.register(families.now)
+    return families

@@ -6,28 +6,22 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from random import Random
 from typing import Any
 
 import pytest
-from ulid import ULID
 
 from korak.core.facts import Claimed, Finished, Raised
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
 from korak.model import JsonObject, OwnerRole
 from korak.steps.contract import Complete
-from tests.support.apis import Api, chain, node
+from tests.support.apis import Api, chain, node, save
 from tests.support.copied import Lines, get_head, list_rows, send_in, take_out
-from tests.support.flows import Flows, open_flows
+from tests.support.flows import Flows, make_claimant
 
 NEVER = ("hunter2", "claim_token", "engine_id", "idempotency")
-
-
-def save(name: str) -> JsonObject:
-    return node(name, "test.price", order=name) | {"save": {"key": name}}
 
 
 THREE = chain("three", save("a"), node("ask", "wait", signal="go"), save("b"))
@@ -42,21 +36,9 @@ def spread() -> JsonObject:
     return chain("spread", save("a"), {"id": "both", "type": "parallel", "branches": branches}, save("c"))
 
 
-@pytest.fixture
-async def flows(api: Api, database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as opened:
-        yield opened
-
-
-async def get_id(api: Api, ulid: str) -> int:
-    [row] = await api.fetch("select id from workflow_instances where ulid = $1", ulid)
-    found: int = row["id"]
-    return found
-
-
 async def claim(api: Api, flows: Flows, ulid: str) -> StepRun:
     now = api.resources.clock.now()
-    return await flows.claim(await get_id(api, ulid), await flows.register(now), now)
+    return await flows.claim(await api.get_id(ulid), await flows.register(now), now)
 
 
 async def work(api: Api, flows: Flows, ulid: str) -> None:
@@ -67,7 +49,7 @@ async def work(api: Api, flows: Flows, ulid: str) -> None:
 
 async def work_all(api: Api, flows: Flows, ulid: str) -> None:
     """All that is ready, one at a time."""
-    instance_id = await get_id(api, ulid)
+    instance_id = await api.get_id(ulid)
     ready = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id limit 1"
     now = api.resources.clock.now()
     engine = await flows.register(now)
@@ -79,7 +61,7 @@ async def work_all(api: Api, flows: Flows, ulid: str) -> None:
 
 
 def claiming(step_id: int, engine: int) -> Claimed:
-    return Claimed(step_id, Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True))
+    return Claimed(step_id, make_claimant(engine))
 
 
 async def export(api: Api, ulid: str) -> Lines:
@@ -96,10 +78,6 @@ async def bring(api: Api, lines: Lines) -> Any:
     assert made["id"] != get_head(lines)["instance"]["id"]
     assert made == await api.show(made["id"])
     return made
-
-
-async def list_all(api: Api, ulid: str, what: str) -> Any:
-    return (await api.get(f"/v1/instances/{ulid}/{what}", limit=200)).json()["items"]
 
 
 def strip(rows: Any, *names: str) -> Any:
@@ -122,11 +100,11 @@ async def test_t_x_3_a_run_that_waits_keeps_its_status_and_history_and_goes_on(a
     assert (made["status"], made["state"], made["nodes"]) == (source["status"], source["state"], source["nodes"])
     assert made["status"] == "waiting"
     assert made["labels"] == [f"imported_from:{ulid}"]
-    events = await list_all(api, made["id"], "events")
-    assert strip(events[:-1], "step") == strip(await list_all(api, ulid, "events"), "step")
+    events = await api.list_all(made["id"], "events")
+    assert strip(events[:-1], "step") == strip(await api.list_all(ulid, "events"), "step")
     assert events[-1]["type"] == "InstanceImported"
     assert (events[-1]["data"]["source"], events[-1]["data"]["status"]) == (ulid, "waiting")
-    assert [step["node"] for step in await list_all(api, made["id"], "steps")] == ["a", "ask"]
+    assert [step["node"] for step in await api.list_all(made["id"], "steps")] == ["a", "ask"]
 
     await api.post(f"/v1/instances/{made['id']}/signal", {"name": "go", "payload": {"n": 1}})
     await work_all(api, flows, made["id"])
@@ -140,7 +118,7 @@ async def test_what_ran_is_queued_anew_and_what_was_recorded_is_not(api: Api, fl
     await api.post(f"/v1/instances/{ulid}/signal", {"name": "go", "payload": {"n": 1}})
     await claim(api, flows, ulid)
     made = await bring(api, await export(api, ulid))
-    steps = {step["node"]: step for step in await list_all(api, made["id"], "steps")}
+    steps = {step["node"]: step for step in await api.list_all(made["id"], "steps")}
     assert {name: (step["status"], step["attempt"]) for name, step in steps.items()} == {
         "a": ("completed", 1),
         "ask": ("completed", 1),
@@ -148,7 +126,7 @@ async def test_what_ran_is_queued_anew_and_what_was_recorded_is_not(api: Api, fl
     }
     await work_all(api, flows, made["id"])
     assert (await api.show(made["id"]))["status"] == "completed"
-    assert len(await list_all(api, made["id"], "steps")) == 4
+    assert len(await api.list_all(made["id"], "steps")) == 4
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
@@ -167,8 +145,8 @@ async def test_what_has_ended_is_as_it_was(api: Api, flows: Flows, end: str) -> 
     same = ("status", "closed_reason", "cancel_reason", "failure", "state", "result", "input", "ended_at", "actions")
     assert {name: made[name] for name in same} == {name: source[name] for name in same}
     assert made["status"] == end
-    failures = await list_all(api, made["id"], "failures")
-    assert strip(failures, "step") == strip(await list_all(api, ulid, "failures"), "step")
+    failures = await api.list_all(made["id"], "failures")
+    assert strip(failures, "step") == strip(await api.list_all(ulid, "failures"), "step")
     if end == "failed":
         assert (await api.post(f"/v1/instances/{made['id']}/retry")).status_code == 200
         await work_all(api, flows, made["id"])
@@ -189,7 +167,7 @@ async def test_bodies_go_on_where_they_were(api: Api, flows: Flows) -> None:
         ulid,
     )
     now = api.resources.clock.now()
-    instance_id = await get_id(api, ulid)
+    instance_id = await api.get_id(ulid)
     changes = await flows.answer(instance_id, claiming(ready[0]["id"], await flows.register(now)), now)
     [grant] = changes.claimed
     result = Complete(output={"is": "x"})
@@ -200,7 +178,7 @@ async def test_bodies_go_on_where_they_were(api: Api, flows: Flows) -> None:
     await work_all(api, flows, made["id"])
     ended = await api.show(made["id"])
     assert (ended["status"], sorted(ended["state"])) == ("completed", ["a", "c", "x", "x2", "y", "y2"])
-    assert len([step for step in await list_all(api, made["id"], "steps") if step["node"] == "x"]) == 1
+    assert len([step for step in await api.list_all(made["id"], "steps") if step["node"] == "x"]) == 1
 
 
 @pytest.mark.parametrize("is_over", [False, True])
@@ -217,7 +195,7 @@ async def test_a_reducer_runs_once(api: Api, flows: Flows, *, is_over: bool) -> 
     await work_all(api, flows, made["id"])
     ended = await api.show(made["id"])
     assert (ended["status"], ended["state"]["r"]["is"]) == ("completed", "each_reducer")
-    nodes = Counter(step["node"] for step in await list_all(api, made["id"], "steps"))
+    nodes = Counter(step["node"] for step in await api.list_all(made["id"], "steps"))
     assert nodes == {"each": 1, "x": 2, "each_reducer": 1, "done": 1}
 
 
@@ -228,7 +206,7 @@ async def test_clocks_go_on_with_what_remained(api: Api, flows: Flows) -> None:
     get_head(lines)["exported_at"] = get_head(lines)["instance"]["created_at"]
     [wait] = list_rows(lines, "wait")
     made = await bring(api, lines)
-    [row] = await list_all(api, made["id"], "waits")
+    [row] = await api.list_all(made["id"], "waits")
     assert row["status"] == "pending"
     assert row["due_at"] > wait["due_at"].replace("+00:00", "Z")
 
@@ -333,7 +311,7 @@ async def test_what_an_attempt_runs_and_where_is_what_the_version_says(api: Api,
     get_head(lines)["instance"]["queue"] = "elsewhere"
     made = await bring(api, lines)
     query = "select node_type, type_version, queue from workflow_step_runs where instance_id = $1 and node_id = 'a'"
-    [row] = await api.fetch(query, await get_id(api, made["id"]))
+    [row] = await api.fetch(query, await api.get_id(made["id"]))
     assert tuple(row) == ("test.price", 1, "default")
 
 

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest
 
 from korak.core.facts import CancelAsked
 from tests.support.apis import Api
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
-from tests.support.flows import Flows, open_flows
-
-
-@pytest.fixture
-async def families(api: Api, database_url: str) -> AsyncIterator[Families]:
-    async with open_flows(database_url) as flows:
-        made = await Families.make(flows)
-        made.now = api.resources.clock.now()
-        yield made
+from tests.support.flows import Flows
 
 
 async def get(api: Api, path: str, **params: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ from korak.core.facts import Finished, Left
 from korak.model import JsonObject
 from korak.steps.artifacts import make
 from korak.steps.contract import Complete
-from tests.support.apis import Api, chain, node
+from tests.support.apis import Api, chain, node, save
 from tests.support.children import Families, many
 from tests.support.copied import list_rows, send_in, take_out
-from tests.support.flows import open_flows
 
 CHILD = chain("child", node("work", "test.price", order="o") | {"save": {"key": "worked"}})
 FIRST = node("first", "set_field", field="state.first", value=1)
@@ -34,24 +32,9 @@ def in_bodies() -> JsonObject:
     return {"id": "both", "type": "parallel", "branches": branches}
 
 
-@pytest.fixture
-async def families(api: Api, database_url: str) -> AsyncIterator[Families]:
-    async with open_flows(database_url) as flows:
-        made = await Families.make(flows)
-        made.now = api.resources.clock.now()
-        made.engine = await flows.register(made.now)
-        yield made
-
-
-async def get_id(api: Api, ulid: str) -> int:
-    [row] = await api.fetch("select id from workflow_instances where ulid = $1", ulid)
-    found: int = row["id"]
-    return found
-
-
 async def go_on(api: Api, families: Families, ulid: str) -> Any:
     """Work off what is ready of this run alone; how it stands then."""
-    while await families.work(await get_id(api, ulid)):
+    while await families.work(await api.get_id(ulid)):
         pass
     return await api.show(ulid)
 
@@ -184,7 +167,7 @@ async def test_what_was_undone_is_no_place_for_a_fork(api: Api, families: Famili
     await api.publish(booked)
     ulid = (await api.start("booked"))["id"]
     for _ in range(3):
-        await families.work(await get_id(api, ulid))
+        await families.work(await api.get_id(ulid))
     await api.post(f"/v1/instances/{ulid}/cancel")
     for body in ({}, {"to": "c"}):
         refused = await api.post(f"/v1/instances/{ulid}/fork", body)
@@ -200,7 +183,7 @@ async def test_what_was_undone_is_no_place_for_a_fork(api: Api, families: Famili
 
 async def leave(api: Api, families: Families, ulid: str, *keys: str) -> None:
     """Let the ready step complete with these artifacts, each with its node's name in it."""
-    instance_id = await get_id(api, ulid)
+    instance_id = await api.get_id(ulid)
     step = await families.flows.claim(instance_id, families.engine, families.now)
     made = tuple(make(key, f"{key} of {step.node_id}", limit=100) for key in keys)
     output: JsonObject = {key: {"artifact": key} for key in keys}
@@ -211,10 +194,6 @@ async def leave(api: Api, families: Families, ulid: str, *keys: str) -> None:
 async def list_artifacts(api: Api, ulid: str) -> dict[str, Any]:
     items = (await api.get(f"/v1/instances/{ulid}/artifacts", content="true")).json()["items"]
     return {item["key"]: (item["content"], item["node"], item["visit"]) for item in items}
-
-
-def save(name: str) -> JsonObject:
-    return node(name, "test.price", order=name) | {"save": {"key": name}}
 
 
 async def test_a_fork_has_the_artifacts_that_its_state_points_to(api: Api, families: Families) -> None:

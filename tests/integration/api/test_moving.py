@@ -12,19 +12,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from ulid import ULID
 
 from korak.clock import ManualClock
 from korak.core.facts import Claimed, Finished, Raised
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
 from korak.model import JsonObject, OwnerRole
 from korak.steps.contract import Complete
 from korak.store import chunks
 from tests.support.apis import Api, chain, node, open_api
 from tests.support.clones import Clones
 from tests.support.copied import Lines, get_head, list_rows, send_in, take_out
-from tests.support.flows import Flows, open_flows
+from tests.support.flows import Flows, make_claimant, open_flows
 
 ATTEMPT = ("node_id", "visit", "attempt", "role", "call")
 REFUSED = Raised("test.refused", "no", is_retryable=False)
@@ -50,8 +48,7 @@ class Place:
         ready = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id limit 1"
         engine = await self.flows.register(self.clock.now())
         while row := await self.flows.get(ready, instance_id):
-            claimant = Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-            changes = await self.flows.answer(instance_id, Claimed(row, claimant), self.clock.now())
+            changes = await self.flows.answer(instance_id, Claimed(row, make_claimant(engine)), self.clock.now())
             if changes.claimed:
                 return changes.claimed[0].step
         return None

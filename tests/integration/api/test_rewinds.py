@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
-
-import pytest
-
 from korak.core.facts import Finished
 from korak.core.rows import StepRun
 from korak.model import JsonObject, OwnerRole
 from korak.steps.contract import Complete
-from tests.support.apis import Api, chain, node
-from tests.support.flows import Flows, open_flows
-
-
-def save(name: str) -> JsonObject:
-    return node(name, "test.price", order=name) | {"save": {"key": name}}
-
+from tests.support.apis import Api, chain, node, save
+from tests.support.flows import Flows
 
 THREE = chain("three", save("a"), save("b"), save("c"))
 
 
-@pytest.fixture
-async def flows(api: Api, database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as opened:
-        yield opened
-
-
 async def work(api: Api, flows: Flows, ulid: str, count: int = 1) -> StepRun:
     """Run so many steps of the instance, each with its node's name as its output; the last one."""
-    [row] = await api.fetch("select id from workflow_instances where ulid = $1", ulid)
+    instance_id = await api.get_id(ulid)
     now = api.resources.clock.now()
     engine = await flows.register(now)
     for _ in range(count):
-        step = await flows.claim(row["id"], engine, now)
-        await flows.answer(row["id"], Finished(step.id, step.claim_token or "", Complete(output=told(step))), now)
+        step = await flows.claim(instance_id, engine, now)
+        await flows.answer(instance_id, Finished(step.id, step.claim_token or "", Complete(output=told(step))), now)
     return step
 
 
@@ -51,10 +35,6 @@ async def begin(api: Api, flows: Flows, count: int = 2) -> str:
     return ulid
 
 
-async def list_all(api: Api, ulid: str, what: str) -> Any:
-    return (await api.get(f"/v1/instances/{ulid}/{what}", limit=200)).json()["items"]
-
-
 async def test_t_x_1_a_rewind_goes_on_behind_its_step(api: Api, flows: Flows) -> None:
     ulid = await begin(api, flows)
 
@@ -63,7 +43,7 @@ async def test_t_x_1_a_rewind_goes_on_behind_its_step(api: Api, flows: Flows) ->
     assert response.status_code == 200, response.text
     assert (response.json()["state"], response.json()["nodes"]) == ({"a": {"is": "a1"}}, ["b"])
     assert response.json() == await api.show(ulid)
-    steps = {(step["node"], step["visit"]): step for step in await list_all(api, ulid, "steps")}
+    steps = {(step["node"], step["visit"]): step for step in await api.list_all(ulid, "steps")}
     assert [place for place, step in steps.items() if step["undone_at"]] == [("b", 1)]
     assert (steps["c", 1]["status"], steps["b", 2]["status"]) == ("cancelled", "queued")
     await work(api, flows, ulid, 2)
@@ -72,7 +52,7 @@ async def test_t_x_1_a_rewind_goes_on_behind_its_step(api: Api, flows: Flows) ->
         "completed",
         {"a": {"is": "a1"}, "b": {"is": "b2"}, "c": {"is": "c2"}},
     )
-    [line] = [event for event in await list_all(api, ulid, "events") if event["type"] == "InstanceRewound"]
+    [line] = [event for event in await api.list_all(ulid, "events") if event["type"] == "InstanceRewound"]
     assert line["data"]["to"] == {"node": "a", "step": steps["a", 1]["id"]}
     assert line["data"]["actor"]["token"] == "test"
 
@@ -96,7 +76,7 @@ async def test_what_is_no_place_is_told(api: Api, flows: Flows) -> None:
     for body, pointer in (({}, "/to"), ({"to": 1}, "/to"), ({"to": "a", "x": 1}, "/x")):
         refused = await api.post(f"/v1/instances/{ulid}/rewind", body)
         assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, pointer)
-    assert [step["undone_at"] for step in await list_all(api, ulid, "steps")] == [None, None, None]
+    assert [step["undone_at"] for step in await api.list_all(ulid, "steps")] == [None, None, None]
     await work(api, flows, ulid)
     refused = await api.post(f"/v1/instances/{ulid}/rewind", {"to": "a"})
     assert (refused.status_code, refused.json()["code"]) == (409, "instance_not_rewindable")
@@ -117,7 +97,7 @@ async def test_t_x_2_a_fork_is_a_run_of_its_own(api: Api, flows: Flows) -> None:
     first, second = await api.show(ulid), await api.show(made["id"])
     assert first["status"] == second["status"] == "completed"
     for one, member, other in ((ulid, "fork", made["id"]), (made["id"], "source", ulid)):
-        [line] = [event for event in await list_all(api, one, "events") if event["type"] == "InstanceForked"]
+        [line] = [event for event in await api.list_all(one, "events") if event["type"] == "InstanceForked"]
         assert line["data"][member] == other
     assert {item["id"] for item in (await api.get("/v1/instances", label=f"forked_from:{ulid}")).json()["items"]} == {
         made["id"]
@@ -156,7 +136,7 @@ async def test_t_log_2_history_tells_what_each_step_wrote(api: Api, flows: Flows
     await work(api, flows, ulid, 2)
     wrote = {
         event["node"]: event["data"]["wrote"]
-        for event in await list_all(api, ulid, "events")
+        for event in await api.list_all(ulid, "events")
         if event["type"] == "StepCompleted"
     }
     assert wrote == {"a": {"a": {"is": "a1"}}, "n": {"n": {"m": 1}}, "b": {"b": {"is": "b1"}}, "done": {}}

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest
-from ulid import ULID
 
 from korak.commands.arranging import MOST, SAMPLE
 from korak.commands.gathering import list_children, list_steps
 from korak.core.facts import Claimed, Finished, Raised
-from korak.core.snapshot import Claimant
 from korak.model import JsonObject
 from korak.steps.contract import Complete
 from tests.support.apis import Api
 from tests.support.bodies import body, for_each, node
 from tests.support.children import CHILD, Families, graph, many
-from tests.support.flows import Flows, chain, open_flows
+from tests.support.flows import Flows, chain, make_claimant
 
 REFUSED = Raised("test.refused", "no", is_retryable=False)
 BODY = body(node("x", "test.work", item={"ref": "item"}))
@@ -41,12 +36,6 @@ class Reader:
         return response.json()
 
 
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
-
-
 async def run_items(api: Api, flows: Flows, node: JsonObject, *, fails: set[int], most: int = 1 << 20) -> str:
     """A run of one container; the items that fail do so, and `most` of all are worked on."""
     [instance_id] = await flows.start(await flows.publish(chain(node)))
@@ -55,8 +44,7 @@ async def run_items(api: Api, flows: Flows, node: JsonObject, *, fails: set[int]
     query = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id"
     while done < most and (ready := await flows.fetch(query, instance_id)):
         for row in ready[: most - done]:
-            claimant = Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-            changes = await flows.answer(instance_id, Claimed(row["id"], claimant), now)
+            changes = await flows.answer(instance_id, Claimed(row["id"], make_claimant(engine)), now)
             for grant in changes.claimed:
                 done += 1
                 item = grant.input.get("item") if isinstance(grant.input, dict) else None

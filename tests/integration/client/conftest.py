@@ -9,13 +9,7 @@ import pytest
 
 from korak.client import AsyncKorak
 from korak_api.app import make_app
-from tests.support.apis import URL, Api, open_api
-
-
-@pytest.fixture
-async def api(database_url: str) -> AsyncIterator[Api]:
-    async with open_api(database_url) as api:
-        yield api
+from tests.support.apis import URL, Api
 
 
 @pytest.fixture

@@ -8,13 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from ulid import ULID
 
 from korak.broker.notify import NotifyBroker
 from korak.clock import ManualClock
 from korak.core.changes import Changes, Grant
 from korak.core.facts import Claimed, Finished
-from korak.core.snapshot import Claimant, Policy
+from korak.core.snapshot import Policy
 from korak.dispatch import Dispatcher
 from korak.steps.contract import Complete
 from korak.store.channels import Channels
@@ -31,7 +30,7 @@ from korak_engine.recording import Recorder
 from korak_engine.sights import Sights
 from korak_engine.work import Work
 from tests.support.bodies import body, for_each, node, parallel
-from tests.support.flows import NOW, Flows, chain, open_flows, work
+from tests.support.flows import NOW, Flows, chain, make_claimant, open_flows, work
 from tests.support.waiting import eventually
 
 ROUNDS = 10
@@ -54,11 +53,6 @@ async def open_desk(url: str) -> AsyncIterator[Desk]:
         hot, dispatcher = Hot(database), Dispatcher(broker, Gate(database))
         transactor = Transactor(hot, Loader(Plans(), Policy()), Ids(), dispatcher)
         yield Desk(hot, transactor, dispatcher, ManualClock(NOW))
-
-
-def make_claimant(engine: int) -> Claimant:
-    """Whoever asks in an engine's name."""
-    return Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
 
 
 async def claim_both(flows: Flows, instance: int, engine: int) -> list[Work]:

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import pytest
-
 from korak.bidding import MOST, PASSES
 from korak.broker.notify import NotifyBroker
 from korak.clock import ManualClock
@@ -26,12 +24,6 @@ WAITS_IN_LINE = """
 select count(*) from pg_stat_activity where application_name = 'informing' and wait_event_type = 'Lock'
     and datname = current_database()
 """
-
-
-@pytest.fixture
-async def families(database_url: str) -> AsyncIterator[Families]:
-    async with open_flows(database_url) as flows:
-        yield await Families.make(flows)
 
 
 @asynccontextmanager

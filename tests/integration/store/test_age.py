@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import cycle
 
@@ -15,7 +15,6 @@ from korak.core.changes import Changes
 from korak.core.facts import Claimed
 from korak.core.opening import Opening, Version
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
 from korak.model import HoldKind, JsonObject
 from korak.releasing import Puller
 from korak.steps.results import Complete
@@ -28,7 +27,7 @@ from korak.store.sealing import Ids
 from korak.store.single import Single
 from korak.store.starts import Starter
 from korak.store.transacting import Ask
-from tests.support.flows import NOW, Flows, Leaving, chain, open_flows, owner, work
+from tests.support.flows import NOW, Flows, Leaving, chain, make_claimant, owner, work
 
 ONE_AT_A_TIME: JsonObject = {"key": "k", "concurrency": 1}
 BY_CUSTOMER: JsonObject = {"key": {"ref": "input.customer"}, "concurrency": 1000}
@@ -41,19 +40,6 @@ PARK = """
 update workflow_step_runs set ready_at = null, parked_for = $1, limit_key = $2, limit_ceiling = 100, limit_weight = 1
 where ready_at is not null
 """
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
-
-
-@pytest.fixture
-async def runner(flows: Flows) -> AsyncIterator[Single]:
-    runner = Single(flows.database)
-    yield runner
-    await runner.close()
 
 
 def make_starter(flows: Flows, block: int = 2_000) -> Starter:
@@ -97,10 +83,8 @@ async def list_ready(flows: Flows) -> list[int]:
 
 async def claim_all(flows: Flows, engine: int) -> list[StepRun]:
     """Ask for everything that is ready, in one batch; what runs now."""
-    asks = []
-    for row in await flows.fetch(READY):
-        claimant = Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-        asks.append(Ask(row["instance_id"], Claimed(row["id"], claimant)))
+    rows = await flows.fetch(READY)
+    asks = [Ask(row["instance_id"], Claimed(row["id"], make_claimant(engine))) for row in rows]
     answers = await flows.transactor.answer(asks, NOW)
     return [grant.step for answer in answers if isinstance(answer, Changes) for grant in answer.claimed]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
-from ulid import ULID
 
 from korak.core.changes import Changes
 from korak.core.facts import Claimed
-from korak.core.snapshot import Claimant
 from korak.errors import KorakError
 from korak.store.database import is_data_fault
 from korak.store.transacting import Ask
 from tests.support.bodies import body, for_each, node
-from tests.support.flows import NOW, chain, open_flows
+from tests.support.flows import NOW, chain, make_claimant, open_flows
 
 READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null"
 SPOIL = (
@@ -28,10 +26,10 @@ async def test_one_that_can_t_even_be_failed_stands_alone(database_url: str) -> 
         first, spoilt, last = await flows.start(version, 3)
         engine = await flows.register()
         await flows.fetch(SPOIL, spoilt)
-        asks = []
-        for instance in (first, spoilt, last):
-            claimant = Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-            asks.append(Ask(instance, Claimed(await flows.get(READY, instance), claimant)))
+        asks = [
+            Ask(instance, Claimed(await flows.get(READY, instance), make_claimant(engine)))
+            for instance in (first, spoilt, last)
+        ]
         answers = await flows.transactor.answer(asks, NOW)
         assert [isinstance(answer, Changes) and len(answer.claimed) for answer in answers] == [1, False, 1]
         assert isinstance(answers[1], KorakError)

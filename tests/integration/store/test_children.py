@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,20 +11,9 @@ from korak.core.facts import CancelAsked, Lost, PauseAsked, Raised, ResumeAsked,
 from korak.model import InstanceStatus, JsonObject
 from korak.steps.results import Complete
 from tests.support.children import CHILD, Families, copy_children, graph, many, nested
-from tests.support.flows import NOW, Flows, open_flows, work
+from tests.support.flows import NOW, Flows, work
 
 REFUSED = Raised("test.refused", "no", is_retryable=False)
-
-
-@pytest.fixture
-async def families(database_url: str) -> AsyncIterator[Families]:
-    async with open_flows(database_url) as flows:
-        yield await Families.make(flows)
-
-
-async def get_status(flows: Flows, instance_id: int) -> str:
-    status: str = (await flows.get_instance(instance_id))["status"]
-    return status
 
 
 async def test_t_nest_1_a_child_is_made_with_its_parents_record(families: Families) -> None:
@@ -126,7 +114,7 @@ async def test_a_pinned_child_is_the_one_of_that_checksum(families: Families) ->
     found = await families.publish(graph("parent", nested(config={"checksum": "0" * 64})), CHILD)
     parent, _ = await families.start(found["parent"])
     await families.drain()
-    assert await get_status(families.flows, parent) == InstanceStatus.COMPLETED
+    assert await families.flows.get_status(parent) == InstanceStatus.COMPLETED
 
 
 async def test_an_archived_definition_takes_no_children(families: Families) -> None:
@@ -153,7 +141,7 @@ async def test_t_nest_4_a_retry_of_the_parent_goes_to_the_child(families: Famili
     assert (instance["failure_code"], instance["failure_params"]["code"]) == ("child_failed", "test.refused")
     await flows.answer(parent, RetryAsked(), NOW)
     await families.drain()
-    assert await get_status(flows, parent) == InstanceStatus.COMPLETED
+    assert await flows.get_status(parent) == InstanceStatus.COMPLETED
     [child] = await families.list_children(parent)
     assert child["status"] == InstanceStatus.COMPLETED
     assert await flows.get("select count(*) from workflow_waits where kind = 'child' and status = 'fired'") == 2
@@ -173,8 +161,8 @@ async def test_t_nest_5_a_cancel_goes_to_the_child(families: Families) -> None:
     late = await families.finish(granted.claimed[0], Complete())
     assert late.dropped == "stale_token", "the command that lies there is obeyed first"
     await families.drain()
-    assert await get_status(flows, child["id"]) == InstanceStatus.CANCELLED
-    assert await get_status(flows, parent) == InstanceStatus.CANCELLED
+    assert await flows.get_status(child["id"]) == InstanceStatus.CANCELLED
+    assert await flows.get_status(parent) == InstanceStatus.CANCELLED
 
 
 async def test_ten_thousand_children_are_paused_page_by_page(families: Families) -> None:
@@ -215,7 +203,7 @@ async def test_a_pause_goes_to_an_ended_child_that_was_bidden_to_go_on(families:
     bidden, over, open_ = [child["id"] for child in await families.list_children(parent)]
     for child in (bidden, over):
         await families.work(child)
-        assert await get_status(flows, child) == InstanceStatus.COMPLETED
+        assert await flows.get_status(child) == InstanceStatus.COMPLETED
     await flows.fetch(
         "insert into workflow_signals (instance_id, owner_scope, kind, source_id, created_at)"
         " values ($1, '*', 'retry', 'x:1', $2)",
@@ -243,11 +231,11 @@ async def test_a_paused_parents_children_begin_paused_and_go_on_with_it(families
     [child] = await families.list_children(parent)
     assert child["paused_at"] == NOW
     await families.drain()
-    assert await get_status(flows, child["id"]) == InstanceStatus.RUNNING
+    assert await flows.get_status(child["id"]) == InstanceStatus.RUNNING
     families.now += timedelta(seconds=1)
     await flows.answer(parent, ResumeAsked(), families.now)
     await families.drain()
-    assert await get_status(flows, parent) == InstanceStatus.COMPLETED
+    assert await flows.get_status(parent) == InstanceStatus.COMPLETED
 
 
 async def test_a_child_that_ends_as_it_begins_is_told_in_the_same_record(families: Families) -> None:
@@ -257,7 +245,7 @@ async def test_a_child_that_ends_as_it_begins_is_told_in_the_same_record(familie
     row: Any = await families.flows.fetch("select * from workflow_signals where instance_id = $1", parent)
     assert [each["payload"]["status"] for each in row] == ["completed"]
     await families.drain()
-    assert await get_status(families.flows, parent) == InstanceStatus.COMPLETED
+    assert await families.flows.get_status(parent) == InstanceStatus.COMPLETED
 
 
 async def test_rt_9_a_limit_on_starts_is_tried_again_or_waited_for(families: Families) -> None:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from ulid import ULID
 
 from korak.core.counters import Pages
 from korak.core.facts import CancelAsked, Claimed, Delivered, Finished, Raised, RetryAsked
-from korak.core.snapshot import Claimant
 from korak.model import JsonObject, StepStatus
 from korak.steps.contract import Complete
 from korak.store.branches import list_branches
 from korak.store.details import list_steps
 from tests.support.bodies import body, for_each, node, parallel
-from tests.support.flows import NOW, Flows, chain, open_flows
+from tests.support.flows import NOW, Flows, chain, make_claimant
 
 REFUSED = Raised("test.refused", "no", is_retryable=False)
 ITEM = body(node("x", "test.work", item={"ref": "item"}))
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 async def start(flows: Flows, *nodes: JsonObject) -> tuple[int, int]:
@@ -54,10 +45,6 @@ async def work(
             if ran >= limit:
                 break
     return ran
-
-
-def make_claimant(engine_id: int) -> Claimant:
-    return Claimant(engine_id, str(ULID()), frozenset({"default"}), lambda key, version: True)
 
 
 async def count_scopes(flows: Flows, instance_id: int) -> dict[str, int]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
-
-import pytest
-from ulid import ULID
 
 from korak.core.changes import Changes, Grant
 from korak.core.decide import decide
 from korak.core.facts import Claimed, Finished
-from korak.core.snapshot import Claimant
 from korak.steps.results import Complete
 from korak.store.applying import apply, needs_transaction
 from korak.store.database import Hot
@@ -21,17 +16,11 @@ from korak.store.plans import Plans
 from korak.store.sealing import Ids, seal
 from korak.store.transacting import Ask, Transactor
 from tests.support import eventually
-from tests.support.flows import NOW, Flows, Leaving, chain, open_flows, work
+from tests.support.flows import NOW, Flows, Leaving, chain, make_claimant, work
 
 INSTANCES, STEPS, BATCHES = 200, 5, 5
 UPDATES = "select n_tup_upd as updates, n_tup_hot_upd as hot from pg_stat_user_tables where relname = $1"
 INDEXES = "select indexrelname as name, idx_scan, idx_tup_fetch from pg_stat_user_indexes where relname = $1"
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 @dataclass
@@ -44,14 +33,11 @@ class Engine:
     ids: Ids = field(default_factory=Ids)
     now: datetime = NOW
 
-    def get_claimant(self) -> Claimant:
-        return Claimant(self.id, str(ULID()), frozenset({"default"}), lambda key, version: True)
-
     async def claim(self) -> list[Changes]:
         """Everything that is ready."""
         rows = await self.flows.fetch("select id, instance_id from workflow_step_runs where ready_at is not null")
         transactor = Transactor(self.hot, Loader(Plans(), self.flows.policy), self.ids, Leaving())
-        asks = [Ask(row["instance_id"], Claimed(row["id"], self.get_claimant())) for row in rows]
+        asks = [Ask(row["instance_id"], Claimed(row["id"], make_claimant(self.id))) for row in rows]
         return [answer for answer in await transactor.answer(asks, self.now) if isinstance(answer, Changes)]
 
     async def record(self, running: list[Changes]) -> list[Changes]:
@@ -65,7 +51,7 @@ class Engine:
         return batch
 
     def finish(self, grant: Grant) -> Finished:
-        return Finished(grant.step.id, grant.step.claim_token or "", Complete(), self.get_claimant())
+        return Finished(grant.step.id, grant.step.claim_token or "", Complete(), make_claimant(self.id))
 
     async def tell_counters(self) -> None:
         """Have the server count now what this connection has done."""

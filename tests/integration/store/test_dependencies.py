@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,20 +16,9 @@ from korak.store.plans import Plans
 from korak.store.sealing import Ids
 from korak.store.transacting import Transactor
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
-from tests.support.flows import NOW, Flows, Leaving, open_flows, work
+from tests.support.flows import NOW, Flows, Leaving, work
 
 RACES = 200
-
-
-@pytest.fixture
-async def families(database_url: str) -> AsyncIterator[Families]:
-    async with open_flows(database_url) as flows:
-        yield await Families.make(flows)
-
-
-async def get_status(flows: Flows, instance_id: int) -> str:
-    status: str = (await flows.get_instance(instance_id))["status"]
-    return status
 
 
 async def count_dependencies(flows: Flows) -> int:
@@ -55,7 +43,7 @@ async def test_t_dep_1_2_and_3_modes(families: Families, mode: str) -> None:
         await families.deliver()
         while await families.work(waiting_id):
             pass
-        status = await get_status(families.flows, waiting_id)
+        status = await families.flows.get_status(waiting_id)
         assert (status == InstanceStatus.COMPLETED) is (number >= needed)
     result = (await families.flows.get_instance(waiting_id))["state"]["r"]
     assert list(result) == [ulid for _, ulid in runs[3 - needed :]]
@@ -152,7 +140,7 @@ async def test_a_round_that_another_way_leads_out_of_is_none(families: Families)
             NOW,
         )
     await families.drain()
-    assert [await get_status(families.flows, each) for each in (first_id, second_id)] == ["completed"] * 2
+    assert [await families.flows.get_status(each) for each in (first_id, second_id)] == ["completed"] * 2
 
 
 async def test_t_dep_8_an_end_in_the_same_instant_is_never_lost(families: Families, database_url: str) -> None:
@@ -175,7 +163,7 @@ async def test_t_dep_8_an_end_in_the_same_instant_is_never_lost(families: Famili
     for waiter, _ in pairs:
         while await families.work(waiter):
             pass
-        assert await get_status(families.flows, waiter) == InstanceStatus.COMPLETED
+        assert await families.flows.get_status(waiter) == InstanceStatus.COMPLETED
     assert await count_dependencies(families.flows) == 0
 
 

@@ -27,7 +27,7 @@ from korak.store.plans import Plans
 from korak.store.sealing import Ids, seal
 from korak.store.settling import settle
 from korak.store.transacting import Ask, Outdated, Transactor
-from tests.support.flows import NOW, Flows, Leaving, chain, open_flows, work
+from tests.support.flows import NOW, Flows, Leaving, chain, work
 from tests.support.holdings import PARKED, VERSION, claiming, hold, look, make_claimant, release
 from tests.support.waiting import eventually
 from tests.support.wakers import at
@@ -37,12 +37,6 @@ ROWS = frozenset({("*", *QUEUE)})
 HAS_LOOKED = """
     select 1 from pg_stat_activity where datname = current_database() and application_name = 'korak api'
         and query like '%pg_locks%' and state = 'idle'"""
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 @asynccontextmanager

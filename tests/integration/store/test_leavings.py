@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest
 
 from korak.core.facts import Finished, HandlerResult, Left, Lost, Raised, RetryAsked
 from korak.core.rows import StepRun
@@ -13,17 +10,11 @@ from korak.model import JsonObject
 from korak.steps.artifacts import make
 from korak.steps.contract import Complete, Wait, WaitSpec
 from korak.store import chunks
-from tests.support.flows import NOW, Flows, chain, open_flows, work
+from tests.support.flows import NOW, Flows, chain, work
 from tests.support.wakers import at
 
 STREAM = work(kind="test.streaming", retry={"max_attempts": 2, "backoff": [0]})
 LIMIT = 1 << 20
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 async def begin(flows: Flows, node: JsonObject = STREAM) -> tuple[StepRun, int]:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-
-import pytest
 
 from korak.core.facts import Delivered, Raised, RetryAsked
 from korak.core.rows import StepRun
 from korak.steps.results import Wait
 from korak.steps.waits import WaitSpec
-from tests.support.flows import NOW, Flows, chain, open_flows, work
+from tests.support.flows import NOW, Flows, chain, work
 
 READY = "update workflow_step_runs set ready_at = $2 where instance_id = $1 and status = 'queued'"
 LATER = NOW + timedelta(hours=1)
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 async def move_behind(flows: Flows, step: StepRun, by: int) -> None:

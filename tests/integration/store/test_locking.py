@@ -18,7 +18,6 @@ from korak.core.changes import Changes
 from korak.core.facts import CancelAsked, Claimed, Fact, Finished
 from korak.core.opening import Opening, Version
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
 from korak.steps.results import Complete
 from korak.store import emits
 from korak.store.database import Session
@@ -26,7 +25,7 @@ from korak.store.loading import lock
 from korak.store.statements import get_statement
 from korak.store.transacting import Answer, Ask
 from tests.support import eventually
-from tests.support.flows import APP, NOW, Flows, chain, open_flows, pausing, work
+from tests.support.flows import APP, NOW, Flows, chain, make_claimant, pausing, work
 from tests.support.wakers import at
 
 PATIENCE = 20.0
@@ -34,19 +33,6 @@ BLOCKED = (
     "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     " and application_name = $1"
 )
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
-
-
-@pytest.fixture
-async def rival(database_url: str) -> AsyncIterator[Flows]:
-    """A second process on the same database."""
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 @asynccontextmanager
@@ -84,7 +70,7 @@ async def ask(flows: Flows, instance: int, fact: Fact, step: int | None = None) 
 
 
 def claiming(step: int, engine: int) -> Claimed:
-    return Claimed(step, Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True))
+    return Claimed(step, make_claimant(engine))
 
 
 def finishing(step: StepRun) -> Finished:

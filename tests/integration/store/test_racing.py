@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from ulid import ULID
 
 from korak.core.changes import Changes
 from korak.core.facts import Claimed, Delivered, Fact, Finished, PauseAsked, Raised, ResumeAsked, RetryAsked
 from korak.core.rows import StepRun
-from korak.core.snapshot import Claimant
 from korak.errors import Conflict
 from korak.steps.contract import Complete
 from korak.store.database import Session
@@ -20,7 +17,7 @@ from korak.store.loading import lock
 from korak.store.transacting import Answer, Ask
 from tests.support import eventually
 from tests.support.bodies import body, for_each, node, parallel
-from tests.support.flows import NOW, Flows, chain, open_flows, pausing, work
+from tests.support.flows import NOW, Flows, chain, make_claimant, pausing, work
 
 PATIENCE = 20.0
 BLOCKED = (
@@ -28,19 +25,6 @@ BLOCKED = (
     " and application_name = 'flows'"
 )
 READY = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id"
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
-
-
-@pytest.fixture
-async def rival(database_url: str) -> AsyncIterator[Flows]:
-    """A second process on the same database."""
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 async def begin(flows: Flows, *nodes: Any) -> tuple[int, int]:
@@ -72,8 +56,7 @@ async def claim_all(flows: Flows, instance: int, engine: int) -> list[StepRun]:
     """Everything that is ready, running."""
     claimed: list[StepRun] = []
     for row in await flows.fetch(READY, instance):
-        claimant = Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-        changes = await flows.answer(instance, Claimed(row["id"], claimant), NOW)
+        changes = await flows.answer(instance, Claimed(row["id"], make_claimant(engine)), NOW)
         claimed += [grant.step for grant in changes.claimed]
     return claimed
 
@@ -152,8 +135,7 @@ async def wake(flows: Flows, instance: int, engine: int) -> None:
     """Claim what is ready until nothing is, as an engine does that was nudged."""
     while rows := await flows.fetch(READY, instance):
         for row in rows:
-            claimant = Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
-            await flows.answer(instance, Claimed(row["id"], claimant), NOW)
+            await flows.answer(instance, Claimed(row["id"], make_claimant(engine)), NOW)
 
 
 async def test_two_retries_at_the_same_instant_make_one_attempt(flows: Flows, rival: Flows) -> None:

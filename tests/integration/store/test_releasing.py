@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
-import pytest
 from ulid import ULID
 
 from korak.broker.messages import RunStep
@@ -17,20 +15,7 @@ from korak.releasing import Puller
 from korak.store.database import Session
 from korak.store.releasing import Turns, list_backlogs, unstamp
 from korak.store.single import Single
-from tests.support.flows import NOW, Flows, chain, open_flows, owner, work
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
-
-
-@pytest.fixture
-async def runner(flows: Flows) -> AsyncIterator[Single]:
-    runner = Single(flows.database)
-    yield runner
-    await runner.close()
+from tests.support.flows import NOW, Flows, chain, owner, work
 
 
 async def get_owners(flows: Flows, ids: list[int]) -> list[str]:

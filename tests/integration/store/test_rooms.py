@@ -23,18 +23,12 @@ from korak.store.loading import Loader
 from korak.store.plans import Plans
 from korak.store.sealing import Ids
 from korak.store.transacting import Ask, Transactor
-from tests.support.flows import NOW, Flows, Leaving, chain, open_flows, owner, pausing, work
+from tests.support.flows import NOW, Flows, Leaving, chain, owner, pausing, work
 
 IN_USE = "select coalesce(sum(in_use), 0) from flow_keys where kind = 'concurrency'"
 HELD = "select coalesce(sum(weight), 0) from flow_slots"
 PARKED = "select id from workflow_step_runs where parked_for = 'limit' order by id"
 READY = "select id, instance_id from workflow_step_runs where ready_at is not null order by id"
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 def limited(concurrency: int = 1, key: str = "k", **members: int) -> JsonObject:

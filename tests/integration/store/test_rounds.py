@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
-import pytest
 from ulid import ULID
 
 from korak.core.changes import Changes
 from korak.core.facts import CancelAsked, Claimed
 from korak.core.opening import Opening, Version
-from korak.core.snapshot import Claimant
 from korak.errors import Conflict
 from korak.matching import Matcher
 from korak.metrics import Metrics
@@ -22,7 +19,7 @@ from korak.store import emits
 from korak.store.database import Session
 from korak.store.gates import Gate
 from korak.store.transacting import Ask
-from tests.support.flows import APP, NOW, Flows, chain, open_flows, pausing
+from tests.support.flows import APP, NOW, Flows, chain, make_claimant, pausing
 from tests.support.wakers import Wakers
 
 PATIENCE = 20.0
@@ -31,19 +28,6 @@ PAID = pausing("paid", event="paid", match={"order": {"ref": "input.order"}}, ti
 DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
 READY = "select id, instance_id from workflow_step_runs where ready_at is not null order by id desc"
 LEFT = "select id from workflow_instances where ended_at is null order by id"
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
-
-
-@pytest.fixture
-async def rival(database_url: str) -> AsyncIterator[Flows]:
-    """A second process on the same database."""
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 async def test_a_hundred_rounds_of_emit_cancel_and_wake_end_without_a_deadlock(
@@ -110,6 +94,6 @@ async def claim_all(flows: Flows, engine: int, now: datetime) -> None:
     rows = await flows.fetch(
         "select id, instance_id from workflow_step_runs where ready_at is not null order by id desc"
     )
-    claimants = (Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True) for _ in rows)
+    claimants = (make_claimant(engine) for _ in rows)
     asks = [Ask(row["instance_id"], Claimed(row["id"], each)) for row, each in zip(rows, claimants, strict=True)]
     await flows.transactor.answer(asks, now)

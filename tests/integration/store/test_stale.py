@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ from korak.store.applying import apply
 from korak.store.database import Session
 from korak.store.releasing import unstamp
 from korak.store.sealing import Ids, seal
-from tests.support.flows import APP, LEASE, NOW, Flows, chain, open_flows, pausing, work
+from tests.support.flows import APP, LEASE, NOW, Flows, chain, pausing, work
 from tests.support.wakers import at
 
 STALE = "01J0000000000000000000000Z"
@@ -37,12 +37,6 @@ TABLES = (
     "workflow_step_runs",
     "workflow_waits",
 )
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 async def dump(flows: Flows) -> dict[str, list[str]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from ulid import ULID
 
 from korak.core.identity import Identity
@@ -15,16 +13,10 @@ from korak.model import OnOpen
 from korak.store import rounds
 from korak.store.database import Runner, Session
 from korak.store.plans import Plans
-from tests.support.flows import APP, NOW, Flows, chain, open_flows, work
+from tests.support.flows import APP, NOW, Flows, chain, work
 
 PLAIN = ["instances_start", "record", "steps_add"]
 LOOKS = ["runs_lock", "runs_find"]
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 @dataclass

@@ -14,7 +14,7 @@ from korak.errors import Conflict
 from korak.model import JsonObject
 from korak.steps.results import Complete, Wait
 from korak.steps.waits import WaitSpec
-from tests.support.flows import NOW, Flows, chain, open_flows, pausing, work
+from tests.support.flows import NOW, Flows, chain, pausing, work
 
 UNDO: JsonObject = {"type": "test.work", "config": {"n": {"ref": "state.n"}}}
 HOOK: JsonObject = {"type": "test.work", "config": {"state": {"ref": "state"}}}
@@ -26,12 +26,6 @@ SECOND = timedelta(seconds=1)
 
 def undone(name: str) -> JsonObject:
     return work(name, save={"merge": True}, compensate=UNDO)
-
-
-@pytest.fixture
-async def flows(database_url: str) -> Any:
-    async with open_flows(database_url) as opened:
-        yield opened
 
 
 async def begin(flows: Flows, engine: int, *nodes: JsonObject, **settings: Any) -> int:

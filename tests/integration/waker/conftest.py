@@ -8,14 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from korak.metrics import Metrics
-from tests.support.flows import Flows, open_flows
+from tests.support.flows import Flows
 from tests.support.wakers import Wakers
-
-
-@pytest.fixture
-async def flows(database_url: str) -> AsyncIterator[Flows]:
-    async with open_flows(database_url) as flows:
-        yield flows
 
 
 @pytest.fixture

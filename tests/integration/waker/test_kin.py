@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from korak.core.facts import CancelAsked, PauseAsked, RetryAsked
 from korak.model import InstanceStatus, JsonObject
 from korak.steps.results import Complete
-from tests.integration.store.test_children import REFUSED, get_status
+from tests.integration.store.test_children import REFUSED
 from tests.support import eventually
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
 from tests.support.flows import NOW, Flows, work
 from tests.support.wakers import Wakers, at
-
-
-@pytest.fixture
-async def families(flows: Flows) -> Families:
-    return await Families.make(flows)
 
 
 async def test_a_cancel_that_lies_there_is_carried_out(families: Families, wakers: Wakers) -> None:
@@ -28,10 +21,10 @@ async def test_a_cancel_that_lies_there_is_carried_out(families: Families, waker
     [child] = await families.list_children(parent)
     await flows.answer(parent, CancelAsked(), NOW)
     report = await wakers.run(0.5)
-    assert await get_status(flows, child["id"]) == InstanceStatus.RUNNING
+    assert await flows.get_status(child["id"]) == InstanceStatus.RUNNING
     report = await wakers.run(1.5)
     assert (report.deliveries, report.errors) == (1, 0)
-    assert await get_status(flows, child["id"]) == InstanceStatus.CANCELLED
+    assert await flows.get_status(child["id"]) == InstanceStatus.CANCELLED
 
 
 async def test_an_end_that_nobody_told_reaches_the_parent(families: Families, wakers: Wakers) -> None:
@@ -42,9 +35,9 @@ async def test_an_end_that_nobody_told_reaches_the_parent(families: Families, wa
     await families.work(parent)
     [child] = await families.list_children(parent)
     await families.work(child["id"])
-    assert await get_status(flows, parent) == InstanceStatus.WAITING
+    assert await flows.get_status(parent) == InstanceStatus.WAITING
     await wakers.run(1.5)
-    assert await get_status(flows, parent) == InstanceStatus.COMPLETED
+    assert await flows.get_status(parent) == InstanceStatus.COMPLETED
 
 
 async def test_a_retry_that_lies_there_reaches_the_child(families: Families, wakers: Wakers) -> None:
@@ -57,16 +50,16 @@ async def test_a_retry_that_lies_there_reaches_the_child(families: Families, wak
     grant, _ = await families.ask(await families.claim(child["id"]))
     await families.finish(grant, REFUSED)
     await wakers.run(1.5)
-    assert await get_status(flows, parent) == InstanceStatus.FAILED
+    assert await flows.get_status(parent) == InstanceStatus.FAILED
     families.now = at(2)
     await flows.answer(parent, RetryAsked(), at(2))
     await families.work(parent)
     await wakers.run(4)
-    assert await get_status(flows, child["id"]) == InstanceStatus.RUNNING
+    assert await flows.get_status(child["id"]) == InstanceStatus.RUNNING
     grant, _ = await families.ask(await families.claim(child["id"]))
     await families.finish(grant, Complete(output={"by": "child"}))
     await wakers.run(6)
-    assert await get_status(flows, parent) == InstanceStatus.COMPLETED
+    assert await flows.get_status(parent) == InstanceStatus.COMPLETED
 
 
 async def test_a_wait_whose_looks_were_lost_is_looked_at(families: Families, wakers: Wakers) -> None:
@@ -82,7 +75,7 @@ async def test_a_wait_whose_looks_were_lost_is_looked_at(families: Families, wak
     assert report.requeued == 1
     while await families.work(waiter):
         pass
-    assert await get_status(flows, waiter) == InstanceStatus.COMPLETED
+    assert await flows.get_status(waiter) == InstanceStatus.COMPLETED
 
 
 async def test_children_are_paused_in_passes(families: Families, wakers: Wakers) -> None:
@@ -129,10 +122,10 @@ async def test_a_child_is_cancelled_with_the_run_that_a_waker_ends(families: Fam
     [child] = await families.list_children(parent)
     report = await wakers.run(61)
     assert (report.deadlines, report.deliveries) == (1, 0)
-    assert await get_status(flows, parent) == InstanceStatus.FAILED
+    assert await flows.get_status(parent) == InstanceStatus.FAILED
 
     async def is_cancelled() -> bool:
-        return await get_status(flows, child["id"]) == InstanceStatus.CANCELLED
+        return await flows.get_status(child["id"]) == InstanceStatus.CANCELLED
 
     await eventually(is_cancelled)
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from ulid import ULID
-
 from korak.core.changes import Changes
 from korak.core.facts import Claimed, Finished
-from korak.core.snapshot import Claimant
 from korak.model import Json, JsonObject
 from korak.steps.results import Complete
 from korak.store import waking
 from korak.store.database import Session
 from korak.store.transacting import Ask
-from tests.support.flows import NOW, Flows, chain, work
+from tests.support.flows import NOW, Flows, chain, make_claimant, work
 from tests.support.wakers import Wakers, at
 
 PARKED = "select count(*) from workflow_step_runs where parked_for = 'limit'"
@@ -25,11 +22,6 @@ READY = "select id, instance_id from workflow_step_runs where ready_at is not nu
 def limited(**rule: Json) -> JsonObject:
     """A graph of one step with this limit."""
     return chain(work(flow=[{"key": "k", **rule}]))
-
-
-def make_claimant(engine: int) -> Claimant:
-    """With a new token."""
-    return Claimant(engine, str(ULID()), frozenset({"default"}), lambda key, version: True)
 
 
 async def claim_all(flows: Flows, engine: int, seconds: float) -> list[int]:
