@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 import structlog
 
-from korak.errors import Invalid, Issue, NotFound
+from korak.errors import NotFound
 from korak.model import HoldKind
 from korak.owners.roles import Verb
 from korak.store import definitions, holds
@@ -32,7 +31,7 @@ MOST_NAME: Final = 191
 def _hold(kind: HoldKind) -> Handler:
     async def hold(call: Call) -> Answer:
         name, reason = _get_name(call), call.body.get("reason")
-        until = _read_until(call)
+        until = call.get_later("until")
         async with call.resources.database.transaction() as connection:
             await _check_known(connection, call.owner_scope, kind, name)
             wanted = Hold(
@@ -86,17 +85,6 @@ def _get_name(call: Call) -> str:
     if len(name) > MOST_NAME:
         raise NotFound("not_found", what="thing of that name", key=name[:100])
     return name
-
-
-def _read_until(call: Call) -> datetime | None:
-    text = call.body.get("until")
-    if not isinstance(text, str):
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None or moment <= call.now:
-        detail = {"detail": "It is a time to come, with its zone"}
-        raise Invalid("invalid_request", issues=[Issue("invalid_value", "/until", detail)])
-    return moment
 
 
 async def list_queues(call: Call) -> Answer:

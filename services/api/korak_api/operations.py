@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from korak.errors import Invalid, Issue
+from korak.graphs import instants
 from korak.graphs.schemas import Schema, compile_schema
 from korak.model import Json, JsonObject
 from korak.owners.reach import Reach
@@ -60,6 +62,17 @@ class Call:
     def actor(self) -> JsonObject:
         """Who acts, as history keeps it."""
         return {"user": self.credential.user, "token": self.credential.name}
+
+    def get_later(self, name: str) -> datetime | None:
+        """The time to come, with its zone, that stands in the body under that name. Raises Invalid for another."""
+        text = self.body.get(name)
+        if not isinstance(text, str):
+            return None
+        moment = instants.parse(text)
+        if moment is None or moment <= self.now:
+            detail = {"detail": "It is a time to come, with its zone"}
+            raise Invalid("invalid_request", issues=[Issue("invalid_value", f"/{name}", detail)])
+        return moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final, cast
 
-from korak.errors import Invalid, Issue, NotFound
+from korak.errors import NotFound
 from korak.model import OwnerRole
 from korak.owners.roles import Verb, parse_roles
 from korak.owners.tokens import Credential, create_secret, digest
@@ -32,7 +31,7 @@ async def create(call: Call) -> Answer:
     credential = Credential.for_owner(
         call.reach.owner, parse_roles(body["roles"]), user=body.get("user"), name=body["name"]
     )
-    expires_at = _read_end(call, body.get("expires_at"))
+    expires_at = call.get_later("expires_at")
     async with call.resources.database.transaction() as connection:
         made = await tokens.create(
             connection, digest(secret), credential=credential, now=call.now, expires_at=expires_at
@@ -41,16 +40,6 @@ async def create(call: Call) -> Answer:
         raise RuntimeError("a new secret is known already")
     # The secret isn't kept: a repeat under the same key shows the token without it.
     return Answer(show_token(made, secret=secret), 201, kept=show_token(made))
-
-
-def _read_end(call: Call, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None or moment <= call.now:
-        detail = {"detail": "It is a time to come, with its zone"}
-        raise Invalid("invalid_request", issues=[Issue("invalid_value", "/expires_at", detail)])
-    return moment
 
 
 async def list_tokens(call: Call) -> Answer:

@@ -146,8 +146,7 @@ async def test_the_service_stops_though_somebody_follows(api: Api) -> None:
 
 async def test_whoever_is_at_the_same_place_shares_a_look(api: Api) -> None:
     ulid = await start(api)
-    [row] = await api.fetch("select id from workflow_instances where ulid = $1", ulid)
-    feed = Feed(row["id"], api.database)
+    feed = Feed(await api.get_id(ulid), api.database)
     pages = await asyncio.gather(*(feed.look(Place(0)) for _ in range(50)), feed.look(Place(1)))
     assert len({id(page) for page in pages}) == 2
     assert pages[0].place.seq > 0

@@ -25,9 +25,8 @@ TRACE = "Traceback: secret=hunter2"
 
 async def claim(flows: Flows, api: Api, ulid: str) -> StepRun:
     """The instance's one ready step, claimed."""
-    [row] = await api.fetch("select id from workflow_instances where ulid = $1", ulid)
     engine = await flows.register(api.resources.clock.now())
-    return await flows.claim(row["id"], engine, api.resources.clock.now())
+    return await flows.claim(await api.get_id(ulid), engine, api.resources.clock.now())
 
 
 async def finish(flows: Flows, api: Api, step: StepRun, result: Any) -> None:

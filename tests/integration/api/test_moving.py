@@ -36,15 +36,9 @@ class Place:
     flows: Flows
     clock: ManualClock
 
-    async def find(self, ulid: str) -> int:
-        """The row id of an instance."""
-        [row] = await self.api.fetch("select id from workflow_instances where ulid = $1", ulid)
-        found: int = row["id"]
-        return found
-
     async def claim(self, ulid: str) -> StepRun | None:
         """The first ready step that runs after its claim; what is decided at its claim is worked off."""
-        instance_id = await self.find(ulid)
+        instance_id = await self.api.get_id(ulid)
         ready = "select id from workflow_step_runs where instance_id = $1 and ready_at is not null order by id limit 1"
         engine = await self.flows.register(self.clock.now())
         while row := await self.flows.get(ready, instance_id):
@@ -316,7 +310,7 @@ async def test_a_run_below_another_hangs_there_once_both_are_there(here: Place, 
     ulid = await begin(here, there, chain("parent", node("a", "test.price", order="a")))
     child = (await here.api.start("child"))["id"]
     below = "update workflow_instances set parent_instance_id = $1, root_instance_id = $1, depth = 1 where ulid = $2"
-    await here.api.fetch(below, await here.find(ulid), child)
+    await here.api.fetch(below, await here.api.get_id(ulid), child)
     await refuse(here, ulid, "runs that it has started are still open")
     await here.work_all(child)
     await move(here, there, ulid)
@@ -335,7 +329,7 @@ async def refuse(here: Place, ulid: str, why: str) -> None:
 async def test_what_cannot_be_written_down_is_refused_with_its_reason(here: Place) -> None:
     await here.api.publish(chain("keys", node("a", "test.price", order="a")))
     ulid = (await here.api.start("keys"))["id"]
-    instance_id = await here.find(ulid)
+    instance_id = await here.api.get_id(ulid)
     step = await here.claim(ulid)
     assert step is not None
     columns = "(wait_id, place, instance_id, step_run_id, awaited_id, is_needed, created_at)"
@@ -368,9 +362,9 @@ async def test_a_document_bids_no_other_run_anything(here: Place, there: Place) 
     forged = [*lines[:2], {"signal": cancel}, *lines[2:-1], {"end": {"lines": len(lines) - 1}}]
     made = (await send_in(here.api, forged, token=token)).json()
     assert made["owner"] == "team:2", made
-    await here.flows.obey(await here.find(made["id"]), here.clock.now())
+    await here.flows.obey(await here.api.get_id(made["id"]), here.clock.now())
     assert (await here.api.show(made["id"], token=token))["status"] == "cancelled"
-    sent = await here.api.fetch("select 1 from workflow_signals where instance_id = $1", await here.find(ulid))
+    sent = await here.api.fetch("select 1 from workflow_signals where instance_id = $1", await here.api.get_id(ulid))
     assert sent == []
 
 
@@ -515,7 +509,7 @@ async def finish(place: Place, ulid: str) -> None:
             await place.api.post(f"/v1/instances/{ulid}/signal", {"name": "go"})
         elif not (shown["compensation"] or {}).get("pending"):
             return
-        await place.flows.fetch(due, place.clock.now(), await place.find(ulid))
+        await place.flows.fetch(due, place.clock.now(), await place.api.get_id(ulid))
     raise AssertionError(shown)
 
 
