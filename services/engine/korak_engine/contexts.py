@@ -12,16 +12,15 @@ from typing import Any, TypeVar, cast
 import orjson
 
 from korak.core.roots import get_roots
-from korak.errors import StepFailed
 from korak.graphs.forms import ObjectValue
 from korak.graphs.plans import PlannedNode
 from korak.graphs.values import compile_value
-from korak.model import APP_WIDE, ActorMode, Json, JsonObject
-from korak.owners.authorizer import AuthorizationRequest, Authorizer
-from korak.owners.scopes import Owner
+from korak.model import APP_WIDE, Json, JsonObject
+from korak.owners.authorizer import Authorizer
 from korak.steps.artifacts import Made, make
 from korak.steps.secrets import Secrets
 from korak.steps.waits import Signal
+from korak_engine import authorizing
 from korak_engine.effects import Effects
 from korak_engine.keeping import Keeper
 from korak_engine.nesting import Nesting
@@ -200,7 +199,7 @@ class AsyncContext(View):
 
     async def authorize(self, ability: str, *args: Json) -> None:
         """Ask the authorizer (AU-12). Raises `authorization_denied`."""
-        await authorize(self._means.authorizer, self._work, ability, args)
+        await authorizing.authorize(self._means.authorizer, self._work, ability, args)
 
     async def once(self, name: str, effect: Callable[[Any], Awaitable[Json]]) -> Json:
         """Run `effect(connection)` once a visit, or give what it returned."""
@@ -235,7 +234,7 @@ class ThreadContext(View):
 
     def authorize(self, ability: str, *args: Json) -> None:
         """Ask the authorizer (AU-12). Raises `authorization_denied`."""
-        asked = authorize(self._means.authorizer, self._work, ability, args)
+        asked = authorizing.authorize(self._means.authorizer, self._work, ability, args)
         asyncio.run_coroutine_threadsafe(asked, self._loop).result()
 
     def once(self, name: str, effect: Callable[[Any], Json]) -> Json:
@@ -256,41 +255,11 @@ class ThreadContext(View):
         asyncio.run_coroutine_threadsafe(stored, self._loop).result()
 
 
-def get_owner(work: Work) -> Owner:
-    """Whose the instance is."""
-    instance = work.snapshot.instance
-    return Owner(instance.owner_type, instance.owner_id)
-
-
 def get_node(work: Work) -> PlannedNode:
     """The node that the step is a visit of, or the hook that it runs."""
     node = work.snapshot.plan.find(work.step.node_id, work.step.role)
     assert node is not None, "a claimed step has a node"
     return node
-
-
-async def authorize(authorizer: Authorizer, work: Work, ability: str | None, arguments: tuple[Json, ...] = ()) -> None:
-    """Ask whether the work's actor has the ability. Raises `authorization_denied`, which isn't tried again (AU-8)."""
-    denial = await authorizer.authorize(_make_request(work, ability, arguments))
-    if denial is not None:
-        raise StepFailed("authorization_denied", detail=denial.detail)
-
-
-def _make_request(work: Work, ability: str | None, arguments: tuple[Json, ...]) -> AuthorizationRequest:
-    """What the authorizer is asked (AU-13)."""
-    instance, step = work.snapshot.instance, work.step
-    is_for_user = instance.actor_mode is ActorMode.ON_BEHALF_OF
-    return AuthorizationRequest(
-        ability=ability,
-        owner=get_owner(work),
-        actor=instance.actor_mode,
-        user=instance.starter_id if is_for_user else None,
-        instance=instance.ulid,
-        definition=work.snapshot.plan.key,
-        node=step.node_id,
-        step_type=step.node_type,
-        arguments=arguments,
-    )
 
 
 def _copy(value: Json) -> Json:

@@ -21,9 +21,10 @@ from korak.steps.contract import Complete, Fail, Isolation, StepType, Wait
 from korak.steps.registry import Registry
 from korak.steps.waits import Signal
 from korak_engine import outcomes
+from korak_engine.authorizing import authorize, get_owner
 from korak_engine.calling import Method, call
 from korak_engine.containing import contained
-from korak_engine.contexts import AsyncContext, Means, ThreadContext, View, authorize, get_node, get_owner
+from korak_engine.contexts import AsyncContext, Means, ThreadContext, View, get_node
 from korak_engine.nesting import Asked
 from korak_engine.processes import Order, Processes
 from korak_engine.threads import Threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from korak.core import failing, hooks, nesting, starting, undoing, waiting, walking
+from korak.core import failing, firing, hooks, nesting, starting, undoing, walking
 from korak.core.draft import Draft
 from korak.core.facts import Raised
 from korak.core.rows import StepRun
@@ -87,7 +87,7 @@ def wake(draft: Draft, node: PlannedNode, step: StepRun, claimant: Claimant | No
     A condition that can't be looked at fails the step: looking again would find the same.
     """
     try:
-        signal = waiting.choose(draft, step)
+        signal = firing.choose(draft, step)
     except KorakError as error:
         refused = Raised(error.code, error.message, error.params, is_retryable=False)
         walking.walk(draft, failing.fail_step(draft, node, step, refused), step.scope_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from korak.core import claiming, commanding, containers, lapsing, telling, waiting
+from korak.core import claiming, commanding, containers, firing, lapsing, telling
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.errors import Conflict
@@ -80,7 +80,7 @@ def _hand_out(draft: Draft, delivery: Delivery) -> None:
 def _find_taker(draft: Draft, delivery: Delivery) -> StepRun | None:
     for wait in list(draft.waits.values()):
         step = draft.get_step(wait.step_run_id)
-        if step is not None and step.status is StepStatus.WAITING and waiting.is_for(delivery, step, wait):
+        if step is not None and step.status is StepStatus.WAITING and firing.is_for(delivery, step, wait):
             return step
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from korak.core import waiting
+from korak.core import firing
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.model import DeliveryKind, StepRole, StepStatus
@@ -24,7 +24,7 @@ def drop(draft: Draft, delivery: Delivery) -> None:
     """What was for a visit that is over comes to nothing; of a signal its sender may hear that."""
     if delivery.kind is DeliveryKind.SIGNAL:
         draft.discard(delivery)
-    elif delivery.kind is DeliveryKind.EVENT or delivery.kind in waiting.TOLD.values():
+    elif delivery.kind is DeliveryKind.EVENT or delivery.kind in firing.TOLD.values():
         draft.take(delivery)
 
 
