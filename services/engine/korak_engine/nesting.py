@@ -10,6 +10,7 @@ from ulid import ULID
 
 from korak.clock import Clock
 from korak.core import opening
+from korak.core.depending import make_impossible
 from korak.core.facts import Depend, HandlerResult, Raised, Spawn
 from korak.core.opening import Opening, Version
 from korak.graphs.plans import Plan
@@ -144,4 +145,4 @@ def _refuse(asked: Starting, detail: str, **more: Any) -> Raised:
 
 def _cannot_come(asked: Awaiting, place: int, detail: str) -> Raised:
     pointer = f"/ids/{place}" if asked.group is None else "/group"
-    return Raised("wait_impossible", None, {"pointer": pointer, "detail": detail}, is_retryable=False)
+    return make_impossible(pointer, detail)

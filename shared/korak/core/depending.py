@@ -23,8 +23,8 @@ def depend(draft: Draft, node: PlannedNode, step: StepRun, wanted: Depend) -> st
         return walking.complete(draft, node, step, NEXT, {})
     tally = tally.judge()
     if tally.impossible is not None:
-        told: JsonObject = {"pointer": "/quorum" if wanted.mode == "quorum" else "/mode", "detail": tally.impossible}
-        return failing.fail_step(draft, node, step, Raised("wait_impossible", None, told, is_retryable=False))
+        pointer = "/quorum" if wanted.mode == "quorum" else "/mode"
+        return failing.fail_step(draft, node, step, make_impossible(pointer, tally.impossible))
     output: JsonObject = {"ids": list(wanted.ulids)}
     spec = WaitSpec((WaitItem(WaitKind.WORKFLOWS),))
     target = walking.park(draft, node, step, spec if wanted.timeout is None else spec.timeout(wanted.timeout), output)
@@ -35,3 +35,8 @@ def depend(draft: Draft, node: PlannedNode, step: StepRun, wanted: Depend) -> st
         rows = [Dependency(wait, place, ulid, is_needed) for place, ulid in enumerate(wanted.ulids)]
         draft.reach().dependencies.extend(rows)
     return target
+
+
+def make_impossible(pointer: str, detail: str) -> Raised:
+    """What a wait for runs that can't come true fails with, for good; the pointer is into the step's config."""
+    return Raised("wait_impossible", None, {"pointer": pointer, "detail": detail}, is_retryable=False)
