@@ -25,6 +25,7 @@ from korak.errors import (
     Unreadable,
     Unsupported,
 )
+from korak.model import JsonObject
 
 _CLASSES: Final[tuple[type[Problem], ...]] = (
     Unreadable,
@@ -81,8 +82,8 @@ def read(response: httpx.Response) -> Any:
         str(body.get("code") or "internal"),
         _tell(str(body.get("detail") or body.get("title") or told), body),
         issues=_list_issues(body),
-        **(body.get("params") or {}),
     )
+    problem.params = _get_object(body, "params")
     problem.status = response.status_code
     problem.body = {"detail": told, **body}
     raise problem
@@ -90,18 +91,25 @@ def read(response: httpx.Response) -> Any:
 
 def _tell(detail: str, body: Mapping[str, Any]) -> str:
     """What went wrong, with the first thing that is wrong where the whole doesn't say it."""
-    for error in body.get("errors") or ():
-        first = str(error.get("message") or error.get("code"))
-        return detail if first in detail else f"{detail} {error.get('pointer') or '/'}: {first}"
-    return detail
+    error = next(iter(body.get("errors") or ()), None)
+    if error is None:
+        return detail
+    first = str(error.get("message") or error.get("code"))
+    return detail if first in detail else f"{detail} {error.get('pointer') or '/'}: {first}"
 
 
 def _read_body(response: httpx.Response) -> dict[str, Any]:
+    """The problem that was answered. Whatever stands between here and the API may have answered something else."""
     try:
         body = orjson.loads(response.content)
     except orjson.JSONDecodeError:
         return {}
-    return body if isinstance(body, dict) else {}
+    if not isinstance(body, dict):
+        return {}
+    errors = body.get("errors")
+    if isinstance(errors, list) and all(isinstance(error, dict) for error in errors):
+        return body
+    return {name: value for name, value in body.items() if name != "errors"}
 
 
 def _list_issues(body: Mapping[str, Any]) -> Iterator[Issue]:
@@ -109,7 +117,12 @@ def _list_issues(body: Mapping[str, Any]) -> Iterator[Issue]:
         yield Issue(
             str(error.get("code")),
             error.get("pointer") or "",
-            error.get("params") or {},
+            _get_object(error, "params"),
             node=error.get("node"),
             edge=error.get("edge"),
         )
+
+
+def _get_object(body: Mapping[str, Any], name: str) -> JsonObject:
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
