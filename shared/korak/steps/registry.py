@@ -83,14 +83,15 @@ class Registry:
                 self.add(found)
 
     def load_installed(self) -> None:
-        """Register what installed packages offer as `korak.steps` entry points."""
+        """Register what installed packages offer as `korak.steps` entry points. Raises BrokenModule."""
         for entry in entry_points(group=ENTRY_POINTS):
             with modules.blaming(entry.module):
                 found = entry.load()
             if isinstance(found, ModuleType):
                 self.load_module(found)
             else:
-                self.add(found)
+                with modules.blaming_definition(entry.module, found):
+                    self.add(found)
 
 
 def check(made: StepType) -> None:

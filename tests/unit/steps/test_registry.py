@@ -168,20 +168,40 @@ def test_a_module_that_lacks_another_says_which(tmp_path: Path, monkeypatch: pyt
     sys.modules.pop("broken_steps", None)
 
 
-def test_installed_packages_name_their_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "shop_steps-1.dist-info"
+def install(at: Path, name: str, code: str, *entries: str) -> None:
+    """A package that names what it offers."""
+    info = at / f"{name}-1.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-steps\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[korak.steps]\nshop = installed_steps\nsign = installed_steps:Sign\n")
-    (tmp_path / "installed_steps.py").write_text(
-        "from korak.steps.contract import StepType\n"
-        "class Sign(StepType):\n    key = 'installed.sign'\n    def handle(self, ctx): ...\n"
-    )
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("\n".join(["[korak.steps]", *entries, ""]))
+    (at / f"{name}.py").write_text(code)
+
+
+SIGN = (
+    "from korak.steps.contract import StepType\nclass Sign(StepType):\n    key = {!r}\n    def handle(self, ctx): ...\n"
+)
+
+
+def test_installed_packages_name_their_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = ("shop = installed_steps", "sign = installed_steps:Sign")
+    install(tmp_path, "installed_steps", SIGN.format("installed.sign"), *entries)
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(())
     registry.load_installed()
     assert [made.key for made in registry.list_types()] == ["installed.sign"]
     sys.modules.pop("installed_steps", None)
+
+
+@pytest.mark.parametrize("entry", ["sign = wrong_steps", "sign = wrong_steps:Sign"])
+def test_an_installed_type_that_can_t_be_registered_says_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    install(tmp_path, "wrong_steps", SIGN.format("sign"), entry)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BrokenModule, match=r"^wrong_steps, .*wrong_steps\.py:2: .*needs a dot") as raised:
+        Registry(()).load_installed()
+    assert raised.value.code == "invalid_step_type"
+    sys.modules.pop("wrong_steps", None)
 
 
 def test_two_functions_with_one_key_are_two_types() -> None:
