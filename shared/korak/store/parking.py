@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+
+import asyncpg
 
 from korak.core.rows import StepRun
 from korak.model import FlowKind, ParkedFor
@@ -31,11 +35,19 @@ async def list_reasons(connection: Connection, steps: Iterable[StepRun]) -> Mapp
         row["id"]: Reason((_get_name(row["kind"], row["key"]),), row["limit_until"])
         for row in await session.fetch("parked_limits", ids=ids)
     }
-    for row in await session.fetch("parked_holds", ids=ids):
-        before = found.get(row["id"], Reason(()))
-        told = "; ".join(text for text in (before.told, row["reason"]) if text) or None
-        found[row["id"]] = Reason((*before.names, f"{row['kind']} {row['name']}"), row["until"] or before.until, told)
+    for step_id, holds in groupby(await session.fetch("parked_holds", ids=ids), itemgetter("id")):
+        found[step_id] = _read_holds(list(holds))
     return found
+
+
+def _read_holds(holds: Sequence[asyncpg.Record]) -> Reason:
+    """Of the holds of one step: it goes on once the last of them is over, which is known where it is of each."""
+    ends = [hold["until"] for hold in holds]
+    return Reason(
+        tuple(f"{hold['kind']} {hold['name']}" for hold in holds),
+        None if None in ends else max(ends),
+        "; ".join(hold["reason"] for hold in holds if hold["reason"]) or None,
+    )
 
 
 def _get_name(kind: str, key: str) -> str:

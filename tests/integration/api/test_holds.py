@@ -79,6 +79,26 @@ async def test_what_is_held_says_so_until_it_is_released(
     assert (await api.post(f"/v1/{place}/release")).status_code == 404
 
 
+async def test_what_several_hold_is_due_once_the_last_of_them_is_over(api: Api, database_url: str) -> None:
+    await api.publish(limited())
+    await api.post("/v1/queues/default/hold", {"until": UNTIL, "reason": "moving"})
+    await api.post("/v1/definitions/order/hold", {"reason": "wrong prices"})
+    started = await api.start("order")
+    assert await claim(api, database_url) == ["held"]
+
+    [waiting] = (await api.show(started["id"]))["waiting_for"]
+    assert waiting["names"] == ["definition order", "queue default"]
+    assert (waiting["due_at"], waiting["reason"]) == (None, "wrong prices; moving")
+
+    await api.post("/v1/definitions/order/hold", {"until": "2200-01-01T00:00:00Z"})
+    [waiting] = (await api.show(started["id"]))["waiting_for"]
+    assert waiting["due_at"].startswith("2200-01-01")
+
+    await api.post("/v1/definitions/order/hold", {"until": "2090-01-01T00:00:00Z"})
+    [waiting] = (await api.show(started["id"]))["waiting_for"]
+    assert waiting["due_at"].startswith("2100-01-01")
+
+
 async def test_a_queue_that_no_engine_serves_is_told(database_url: str) -> None:
     """DESIGN 2: once an engine has had the time to come, and until one does."""
     clock = ManualClock(Clock().now())
