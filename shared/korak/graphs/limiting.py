@@ -10,7 +10,7 @@ from korak.errors import Issue
 from korak.graphs import durations
 from korak.graphs.configs import Read, read_value
 from korak.graphs.paths import Malformed
-from korak.graphs.values import Value, compile_value
+from korak.graphs.values import Value, compile_value, get_form
 from korak.model import Json, JsonObject
 
 LONGEST = 366 * 86_400.0
@@ -38,7 +38,8 @@ def read_flow(raw: Json) -> tuple[FlowRule, ...]:
 
 def _tell(key: Json) -> str:
     """`input.customer` of `{"cel": "input.customer"}`, and of a reference likewise."""
-    return str(next(iter(key.values()), "")) if isinstance(key, dict) else str(key)
+    form = get_form(key)
+    return str(key[form]) if isinstance(key, dict) and form is not None else str(key)
 
 
 def _read_rule(rule: JsonObject) -> FlowRule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from korak.graphs.builder import graph, ref
+from korak.graphs.limiting import read_flow
 from korak.graphs.validation import validate
 from korak.model import Json, JsonObject
 from tests.support.plans import plan_of, registry
@@ -30,6 +31,23 @@ def document(flow: Json, *, kind: str = "test.ok", settings: Json = None) -> Jso
         "edges": [{"from": "start", "to": "a"}, {"from": "a", "to": "done"}],
         "settings": {} if settings is None else {"flow": settings},
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("erp", "erp"),
+        (7, "7"),
+        ({"ref": "input.customer"}, "input.customer"),
+        ({"default": "", "ref": "input.customer"}, "input.customer"),
+        ({"template": "c:${input.customer}"}, "c:${input.customer}"),
+        ({"cel": "input.customer"}, "input.customer"),
+        ({"literal": ""}, ""),
+    ],
+)
+def test_what_a_key_is_read_from_is_told_as_it_is_written(key: Json, text: str) -> None:
+    [rule] = read_flow([{"key": key, "concurrency": 1}])
+    assert rule.text == text
 
 
 def test_what_is_written_is_what_is_planned() -> None:
