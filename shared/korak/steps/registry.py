@@ -153,8 +153,9 @@ def _make(given: StepType | type[StepType] | Callable[..., Any]) -> StepType:
     if isinstance(given, type) and issubclass(given, StepType):
         try:
             return given()
-        except TypeError as error:
-            raise InvalidStepType(message=f"{given.__qualname__} can't be made without arguments: {error}") from error
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise InvalidStepType(message=f"{given.__qualname__} can't be made without arguments: {why}") from error
     made = get_step_type(given)
     if made is None:
         raise InvalidStepType(message=f"{given!r} is no step type: a StepType class or a function with @step is one")

@@ -192,6 +192,18 @@ def test_installed_packages_name_their_modules(tmp_path: Path, monkeypatch: pyte
     sys.modules.pop("installed_steps", None)
 
 
+def test_a_type_that_fails_as_it_is_made_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["from korak.steps.contract import StepType", "class Sign(StepType):", "    key = 'shop.sign'"]
+    lines += ["    def __init__(self): self.pen = {}['pen']", "    def handle(self, ctx): ..."]
+    (tmp_path / "failing_steps.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told = r"^failing_steps, .*failing_steps\.py:2: Sign can't be made without arguments: KeyError: 'pen'$"
+    with pytest.raises(BrokenModule, match=told) as raised:
+        Registry().load(["failing_steps"])
+    assert raised.value.code == "invalid_step_type"
+    sys.modules.pop("failing_steps", None)
+
+
 @pytest.mark.parametrize("entry", ["sign = wrong_steps", "sign = wrong_steps:Sign"])
 def test_an_installed_type_that_can_t_be_registered_says_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
