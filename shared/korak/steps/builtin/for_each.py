@@ -93,13 +93,11 @@ class ForEach(PureType[Gathering]):
             issues.append(shapes.wrong("/quorum", "A quorum goes with the mode quorum, which needs one."))
         if config.get("mode", "all") not in MODES:
             issues.append(shapes.wrong("/mode", f"One of {', '.join(MODES)} is expected, written out."))
-        given = config.get("items")
-        items = shapes.get_written(given)
-        if isinstance(items, list):
-            return [*issues, *_check_enough(config, len(items))]
-        if items is not given or not shapes.is_form(given):
+        items = config.get("items")
+        if not shapes.may_be_list(items):
             issues.append(shapes.wrong("/items", "A list or a value form is expected."))
-        return issues
+        written = shapes.get_written(items)
+        return [*issues, *_check_enough(config, len(written))] if isinstance(written, list) else issues
 
     def compile(self, config: JsonObject) -> Gathering:
         """Each member by what it is."""

@@ -50,6 +50,12 @@ def get_written(value: Json) -> Json:
     return value["literal"] if isinstance(value, dict) and get_form(value) == "literal" else value
 
 
+def may_be_list(value: Json) -> bool:
+    """Whether a member is a list, written out or as a literal, or a value form that may come to one."""
+    written = get_written(value)
+    return isinstance(written, list) or (written is value and is_form(value))
+
+
 def is_form(value: Json) -> bool:
     """Whether a member is a value form, so that what it is isn't known before it runs."""
     return get_form(value) is not None

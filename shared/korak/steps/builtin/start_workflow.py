@@ -109,8 +109,7 @@ class StartWorkflows(StepType):
     def validate_config(self, config: JsonObject, scope: Scope) -> Sequence[Issue]:
         """What is written out as the items is a list."""
         issues = check_which(config)
-        items = config.get("items")
-        if not isinstance(items, list) and not shapes.is_form(items):
+        if not shapes.may_be_list(config.get("items")):
             issues.append(shapes.wrong("/items", "A list or a value form is expected."))
         return issues
 
