@@ -145,7 +145,7 @@ def _list_waiting(view: View) -> Iterable[Shown]:
             shown = _show_waiting(step, step.parked_for, step.created_at, why.until, names=[*why.names])
             yield {**shown, "reason": why.told, **told}
         elif step.status is StepStatus.QUEUED and step.queue in view.unserved and step.ready_at is not None:
-            yield {**_show_waiting(step, ParkedFor.ENGINE, step.created_at, names=[f"queue {step.queue}"]), **told}
+            yield {**_show_waiting(step, ParkedFor.ENGINE, step.ready_at, names=[f"queue {step.queue}"]), **told}
 
 
 def _list_waits(step: StepRun, waits: list[Wait], config: JsonObject, awaited: Awaited) -> Iterable[Shown]:

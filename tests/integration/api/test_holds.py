@@ -10,6 +10,7 @@ import pytest
 from korak.clock import Clock, ManualClock
 from korak.core.facts import Claimed
 from korak.core.snapshot import Claimant
+from korak.graphs import instants
 from korak.model import OwnerRole
 from korak.store import holds
 from korak.store.database import Session
@@ -116,6 +117,21 @@ async def test_a_queue_that_no_engine_serves_is_told(database_url: str) -> None:
         assert len((await api.show(ulid))["waiting_for"]) == 1, "it serves another one"
         await flows.fetch("update engines set queues = '[\"gpu\"]' where id = $1", engine)
         assert (await api.show(ulid))["waiting_for"] == []
+
+
+async def test_an_engine_is_waited_for_since_the_step_has_been_ready(database_url: str) -> None:
+    clock = ManualClock(Clock().now())
+    async with open_api(database_url, clock=clock) as api:
+        one: Any = node("a", "test.ok", value=1)
+        await api.publish(chain("order", one | {"queue": "gpu"}))
+        ulid = (await api.start("order"))["id"]
+        await api.post(f"/v1/instances/{ulid}/pause")
+        resumed = clock.advance(3600)
+        await api.post(f"/v1/instances/{ulid}/resume")
+        clock.advance(11)
+        [waiting] = (await api.show(ulid))["waiting_for"]
+        assert waiting["kind"] == "engine"
+        assert instants.parse(waiting["since"]) == resumed
 
 
 async def test_what_waits_for_room_says_for_which_key(api: Api, database_url: str) -> None:
