@@ -28,7 +28,7 @@ class Slots:
         return list(self._held.values())
 
     def runs(self, step_id: int) -> bool:
-        """Whether that attempt is at work here. One whose result is on its way may be ready again before it is dropped."""
+        """Whether that attempt is at work here: one whose result is written may be ready again before it is dropped."""
         work = self._held.get(step_id)
         return work is not None and not work.is_settled
 

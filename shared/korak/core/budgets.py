@@ -86,12 +86,13 @@ def find_used_up(instance: Instance, plan: Plan, ceilings: Mapping[str, int | No
     """
     params = instance.failure_params or {}
     limit = COUNTED.get(instance.failure_code or "")
-    actual = instance.depth + 1 if limit == "max_depth" else params.get("actual")
+    actual = params.get("actual")
     if limit is None or not isinstance(actual, int):
         return None
-    bounds = (plan.settings.limits.get(limit), ceilings.get(limit))
-    most = min((bound for bound in bounds if bound is not None), default=actual)
-    return f"limits.{limit} is used up; raise it first" if actual > most else None
+    own, ceiling = plan.settings.limits.get(limit), ceilings.get(limit)
+    if own is not None and actual > own:
+        return f"limits.{limit} of its version is used up; start it under one that allows more"
+    return f"limits.{limit} is used up; raise it first" if ceiling is not None and actual > ceiling else None
 
 
 def book(draft: Draft, bill: Bill, scope_id: int | None) -> None:

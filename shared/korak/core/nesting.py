@@ -61,16 +61,14 @@ def _wait_for(ulid: str) -> WaitSpec:
 
 def _find_breach(draft: Draft, wanted: Spawn) -> Raised | None:
     given = draft.plan.settings.limits
-    limit = draft.policy.get_limit("max_depth", given)
-    if wanted.openings and draft.instance.depth >= limit:
-        return failing.limit_breach("nesting_depth_exceeded", {"limit": limit})
-    name = "max_started_workflows"
-    limit = draft.policy.get_limit(name, given)
-    actual = telling.count_children(draft) + len(wanted.openings) + wanted.rest
-    if actual > limit:
-        return failing.limit_breach(
-            "budget_children", {"pointer": f"/settings/limits/{name}", "limit": limit, "actual": actual}
-        )
+    count = len(wanted.openings) + wanted.rest
+    for code, name, actual in (
+        ("nesting_depth_exceeded", "max_depth", draft.instance.depth + (count > 0)),
+        ("budget_children", "max_started_workflows", telling.count_children(draft) + count),
+    ):
+        limit = draft.policy.get_limit(name, given)
+        if actual > limit:
+            return failing.limit_breach(code, {"pointer": f"/settings/limits/{name}", "limit": limit, "actual": actual})
     return None
 
 

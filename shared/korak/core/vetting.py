@@ -14,7 +14,16 @@ from korak.core.portable import LARGEST, Place, refuse
 from korak.core.rows import Compensation, Event, Instance, Scope, StepRun, Wait
 from korak.graphs.document import REDUCED
 from korak.graphs.hygiene import size
-from korak.model import ActorMode, CompensationStatus, InstanceStatus, Priority, ScopeStatus, StepRole, WaitKind
+from korak.model import (
+    ActorMode,
+    CompensationStatus,
+    EventType,
+    InstanceStatus,
+    Priority,
+    ScopeStatus,
+    StepRole,
+    WaitKind,
+)
 
 ABSENT: Final[Mapping[WaitKind, str]] = {
     WaitKind.CHILD: "it waits for a run that it has started, which isn't in the document",
@@ -128,10 +137,14 @@ class Vetting:
             raise refuse((*at, "status"), "its step has ended")
 
     def look_at_event(self, event: Event, place: Place) -> None:
-        """History has no gap."""
+        """History has no gap, and goes back only to what it has told."""
         self.events += 1
         if event.seq != self.events:
             raise refuse((*place, "seq"), f"{self.events} is expected")
+        if event.type is EventType.INSTANCE_REWOUND:
+            to = (event.data or {}).get("seq")
+            if type(to) is not int or not 1 <= to < event.seq:
+                raise refuse((*place, "data", "seq"), "it is no line before this one")
 
     def look_at_compensation(self, row: Compensation, place: Place) -> None:
         """It was kept with a line of history, of a node that can be undone."""

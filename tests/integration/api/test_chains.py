@@ -142,9 +142,8 @@ async def test_a_run_that_has_used_up_its_limit_offers_no_retry(api: Api, databa
     assert (shown["failure"]["code"], shown["actions"]["retry"]) == ("budget_transitions", "instance_not_retryable")
     refused = await api.post(f"/v1/instances/{ulid}/retry")
     assert (refused.status_code, refused.json()["code"]) == (409, "instance_not_retryable")
-    assert (
-        refused.json()["detail"] == "This instance can't be retried: limits.max_transitions is used up; raise it first."
-    )
+    why = "limits.max_transitions of its version is used up; start it under one that allows more"
+    assert refused.json()["detail"] == f"This instance can't be retried: {why}."
 
 
 async def test_a_paused_run_is_not_paused_again(api: Api) -> None:

@@ -270,6 +270,7 @@ RUN, WAIT, STEP, EVENT = "run", "wait", "step", "event"
         ((WAIT, 0, "looks_back"), None, "/1/wait/looks_back"),
         ((EVENT, 1, "seq"), 7, "/5/event/seq"),
         ((EVENT, 1, "type"), "Nothing", "/5/event/type"),
+        ((EVENT, 1, "type"), "InstanceRewound", "/5/event/data/seq"),
         (("end", 0, "lines"), 7000, None),
     ],
 )

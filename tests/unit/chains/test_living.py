@@ -395,7 +395,9 @@ def test_a_run_that_has_used_up_its_limit_is_not_retried(limit: str) -> None:
     """Spec 6: what was counted stays counted, so that the step would run only to fail again."""
     begun = run(LIMITED[limit], {"items": [1, 2]})
     assert begun.instance.status is FAILED
-    with pytest.raises(Conflict, match=f"limits.{limit} is used up; raise it first"):
+    with pytest.raises(
+        Conflict, match=f"limits.{limit} of its version is used up; start it under one that allows more"
+    ):
         begun.tell(RetryAsked())
     assert {step.attempt for step in begun.family.steps.values()} == {1}
 

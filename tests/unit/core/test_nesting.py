@@ -103,6 +103,7 @@ def test_a_run_below_the_deepest_is_refused() -> None:
     kin.drain()
     deepest = max(kin.memory.families.values(), key=lambda family: family.instance.depth).instance
     assert (deepest.depth, deepest.failure_code) == (3, "nesting_depth_exceeded")
+    assert deepest.failure_params == {"pointer": "/settings/limits/max_depth", "limit": 3, "actual": 4}
     assert kin.instance(top).failure_code == "child_failed"
     with pytest.raises(Conflict, match=r"limits\.max_depth is used up; raise it first"):
         kin.tell(deepest.ulid, RetryAsked())
@@ -365,7 +366,7 @@ def test_t_guard_10_a_limit_on_starts_is_looked_at_before_the_first_one() -> Non
     assert (row.failure_code, row.failure_params) == ("budget_children", {"pointer": STARTED, "limit": 1, "actual": 2})
     assert kin.children(parent) == []
     assert "ids" not in row.state
-    with pytest.raises(Conflict, match=r"limits\.max_started_workflows is used up; raise it first"):
+    with pytest.raises(Conflict, match=r"limits\.max_started_workflows of its version is used up"):
         kin.tell(parent, RetryAsked())
 
 
