@@ -54,7 +54,7 @@ async def list_instances(call: Call) -> Answer:
     page = read_page(call.query, (str,), most=call.resources.settings.api.max_page)
     wanted = replace(
         _read_filter(call),
-        before=page.after[0] if page.after else None,
+        beyond=page.after[0] if page.after else None,
         is_oldest_first=call.query.get("sort") == OLDEST,
     )
     async with call.resources.database.acquire() as connection:

@@ -80,7 +80,9 @@ def publish_file(caller: Caller, file: Path) -> Published:
     """Publish the graph in the file, unless its definition's published version is the same."""
     try:
         document = orjson.loads(file.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as error:
+    except OSError as error:
+        return Published(file, Result.REFUSED, reason=Reason.of("unreadable", f"It can't be read: {error.strerror}"))
+    except orjson.JSONDecodeError as error:
         return Published(file, Result.REFUSED, reason=Reason.of("invalid_json", f"This isn't JSON: {error}"))
     key = document.get("key") if isinstance(document, dict) else None
     if not isinstance(key, str):

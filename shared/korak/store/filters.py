@@ -42,7 +42,8 @@ class Filter:
     """Those that started it, at the first and at the outermost level, by ULID; a root is of its own family."""
     times: Sequence[tuple[str, bool, datetime]] = field(default=())
     """Bounds on `created_at`, `updated_at` or `ended_at`; the flag tells whether what is later passes."""
-    before: str | None = None
+    beyond: str | None = None
+    """The ULID with which the page before ended."""
     is_oldest_first: bool = False
 
 
@@ -51,8 +52,8 @@ def get_conditions(wanted: Filter) -> Iterable[ColumnElement[bool]]:
     yield or_(instances.c.closed_reason.is_(None), instances.c.closed_reason != ClosedReason.REFUSED)
     if wanted.owner_scope is not None:
         yield instances.c.owner_scope == wanted.owner_scope
-    if wanted.before is not None:
-        yield instances.c.ulid > wanted.before if wanted.is_oldest_first else instances.c.ulid < wanted.before
+    if wanted.beyond is not None:
+        yield instances.c.ulid > wanted.beyond if wanted.is_oldest_first else instances.c.ulid < wanted.beyond
     if wanted.statuses:
         yield or_(*map(_has_status, wanted.statuses))
     if wanted.definitions:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
 import typer
 
-from korak.commands.publishing import list_graphs
+from korak.commands.calling import Caller
+from korak.commands.publishing import Result, list_graphs, publish_file
 from korak.commands.reading import read_json
 from korak.commands.welcoming import get_command, sample_input
 from tests.support.servers import ROOT
@@ -36,6 +37,22 @@ def test_graphs_are_found_by_what_they_say_they_are(tmp_path: Path) -> None:
         "deep/b.json",
     ]
     assert list(list_graphs(tmp_path / "package.json")) == [tmp_path / "package.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(None, "unreadable"), (GRAPH[:-1], "invalid_json"), (b"[]", "invalid_document")]
+)
+def test_a_file_that_is_no_graph_is_refused_before_anybody_is_called(
+    tmp_path: Path, content: bytes | None, code: str
+) -> None:
+    file = tmp_path / "x.json"
+    if content is not None:
+        file.write_bytes(content)
+    refused = publish_file(cast("Caller", None), file)
+    assert (refused.result, refused.reason and [problem["code"] for problem in refused.reason.problems]) == (
+        Result.REFUSED,
+        [code],
+    )
 
 
 def test_the_command_is_suggested_as_this_shell_would_find_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
