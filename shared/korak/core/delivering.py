@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from korak.core import claiming, commanding, containers, firing, lapsing, telling
+from korak.core import claiming, commanding, containers, firing, lapsing, telling, undoing
 from korak.core.draft import Draft
 from korak.core.rows import Delivery, StepRun
 from korak.errors import Conflict
@@ -44,9 +44,13 @@ def _carry_out(draft: Draft, delivery: Delivery) -> None:
 
 
 def _retry(draft: Draft, delivery: Delivery) -> None:
-    """The parent tries again: a failed run goes on. One that can't, or has done it meanwhile, tells its end again."""
-    with suppress(Conflict):
-        commanding.retry(draft, delivery.sender)
+    """The parent tries again: a failed run goes on. One that can't, or has done it meanwhile, tells its end again.
+
+    What could not be undone of it is tried again by hand alone.
+    """
+    if not undoing.is_final(draft):
+        with suppress(Conflict):
+            commanding.retry(draft, delivery.sender)
     if draft.instance.is_ended:
         telling.tell_end(draft)
 

@@ -145,6 +145,24 @@ def test_a_child_that_fails_again_fails_the_parent_again() -> None:
     assert [step.status for step in kin.get(parent).steps.values() if step.node_id == "sub"] == [StepStatus.FAILED] * 2
 
 
+def test_the_retry_of_a_parent_leaves_what_its_child_could_not_undo_to_the_childs_own() -> None:
+    undo: JsonObject = {"type": "test.flaky", "config": {"for_good": True}}
+    failing = node("work", "test.flaky", for_good=True)
+    child = document("child", {**node("made"), "compensate": undo}, failing, compensate_on_failure=True)
+    kin = Kin(document("parent", nested()), child)
+    parent = kin.start("parent")
+    kin.drain()
+    [ulid] = kin.children(parent)
+    assert list_hooks(kin, ulid) == [("made", StepStatus.FAILED)]
+    kin.tell(parent, RetryAsked())
+    kin.drain()
+    assert kin.instance(parent).failure_code == "child_failed"
+    assert list_hooks(kin, ulid) == [("made", StepStatus.FAILED)]
+    kin.tell(ulid, RetryAsked())
+    kin.drain()
+    assert list_hooks(kin, ulid) == [("made", StepStatus.FAILED)] * 2
+
+
 def test_a_child_that_was_mended_by_hand_answers_the_parents_retry_at_once() -> None:
     kin = Kin(document("parent", nested()), FLAKY)
     parent = kin.start("parent", {"is_bad": True})
