@@ -370,10 +370,11 @@ class Memory:
     def list_group(self, instance_id: int, group: str) -> list[str]:
         """What `children.list_group` gives: the runs of a group, else those that may have been in it."""
         told, family = set[str](), self.families[instance_id]
-        for step in _list_starting(family.steps.values()):
+        for step in _list_starting(_list_standing(family)):
             given = step.input if isinstance(step.input, dict) else {}
             told.update(_list_texts(step.output) if given.get("group") == group or "truncated" in given else ())
-        told.update(ulid for begun in _read_carried(family) for ulid in begun.ulids)
+        carried = [begun for begun in _read_carried(family) if _stands(family, begun.seq)]
+        told.update(ulid for begun in carried for ulid in begun.ulids)
         there = [ulid for ulid in told if ulid in self.ulids]
         rows = [self.find_ulid(ulid).instance for ulid in there]
         found = [row.ulid for row in rows if (row.trigger_type, row.trigger_key) == (TriggerKind.WORKFLOW, group)]
@@ -581,6 +582,19 @@ def _list_begun(family: Family) -> list[Begun]:
         and (first := _find_first(family, step)) is not None
     ]
     return [*own, *_read_carried(family)]
+
+
+def _list_standing(family: Family) -> Iterator[StepRun]:
+    """The attempts of visits that no rewind has left behind."""
+    for step in family.steps.values():
+        twins = [twin for twin in family.steps.values() if (twin.node_id, twin.visit) == (step.node_id, step.visit)]
+        firsts = [first for twin in twins if (first := _find_first(family, twin)) is not None]
+        if not firsts or _stands(family, min(firsts)):
+            yield step
+
+
+def _stands(family: Family, seq: int) -> bool:
+    return read_past(family).stands(seq, family.instance.next_seq)
 
 
 def _list_starting(steps: Iterable[StepRun]) -> list[StepRun]:

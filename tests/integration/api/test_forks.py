@@ -135,6 +135,94 @@ async def test_copies_wait_for_the_same_runs(api: Api, families: Families, *, co
     assert [await find_awaited(api, each) for each in made] == [mine] * len(made)
 
 
+CHOOSE = save("choose") | {"jumps": "any"}
+"""What follows it is decided as it ends."""
+
+
+async def choose(api: Api, families: Families, ulid: str, target: str | None) -> None:
+    """Let the step that chooses name what follows, and go on."""
+    instance_id = await api.get_id(ulid)
+    changes = await families.claim(instance_id)
+    [grant] = changes.claimed
+    assert grant.step.node_id == "choose"
+    await families.finish(grant, Complete(output={"_next_step": target}))
+    await go_on(api, families, ulid)
+
+
+async def rewind(api: Api, ulid: str, to: str) -> None:
+    response = await api.post(f"/v1/instances/{ulid}/rewind", {"to": to})
+    assert response.status_code == 200, response.text
+
+
+async def give_way(api: Api, *ulids: str) -> None:
+    for each in ulids:
+        assert (await api.post(f"/v1/instances/{each}/signal", {"name": "go"})).status_code in (200, 202)
+
+
+async def test_what_bodies_started_that_a_rewind_left_behind_is_waited_for_by_nobody(
+    api: Api, families: Families
+) -> None:
+    """Neither by the run that went another way, nor by a fork that went back itself, nor by a fork of either."""
+    await api.publish(CHILD)
+    await api.publish(chain("parent", FIRST, CHOOSE, in_bodies(), ASK, GROUP))
+    ulid = (await api.start("parent"))["id"]
+    await choose(api, families, ulid, None)
+    mine = await list_started(api, ulid)
+    kept, back = await fork(api, ulid), await fork(api, ulid)
+    for each in (ulid, back):
+        await rewind(api, each, "first")
+        await choose(api, families, each, "ask")
+    others = [await fork(api, each) for each in (ulid, back)]
+    anew = await fork(api, ulid, to="first")
+    await choose(api, families, anew, "ask")
+    gone = [ulid, back, *others, anew]
+    await give_way(api, kept, *gone)
+    await families.drain()
+    assert len(mine) == 2
+    assert await find_awaited(api, kept) == mine
+    assert [await find_awaited(api, each) for each in gone] == [[]] * len(gone)
+
+
+async def test_a_group_is_that_of_the_newest_visit_that_stands(api: Api, families: Families) -> None:
+    """Back behind the first visit of the step, what the second has started is nothing of the run's any more."""
+    await api.publish(CHILD)
+    await api.publish(chain("parent", FIRST, start_many(), ASK, CHOOSE, GROUP))
+    ulid = (await api.start("parent"))["id"]
+    await go_on(api, families, ulid)
+    first = await list_started(api, ulid)
+    [visit] = [step["id"] for step in await api.list_all(ulid, "steps") if step["node"] == "many"]
+    await give_way(api, ulid)
+    await choose(api, families, ulid, "many")
+    second = sorted(set(await list_started(api, ulid)) - set(first))
+    kept = await fork(api, ulid)
+    await rewind(api, ulid, visit)
+    made = await fork(api, ulid)
+    for each in (ulid, kept, made):
+        await give_way(api, each)
+        await choose(api, families, each, None)
+    await families.drain()
+    assert (len(first), len(second)) == (2, 2)
+    assert [await find_awaited(api, each) for each in (ulid, kept, made)] == [first, second, first]
+
+
+async def test_what_was_starting_as_the_run_went_back_is_left_behind(api: Api, families: Families) -> None:
+    """The second visit had started some of its runs, and was cancelled before it had started them all."""
+    await api.publish(CHILD | {"settings": {"limits": {"max_starts_per_minute": 3}}})
+    await api.publish(chain("parent", FIRST, start_many(), ASK, CHOOSE, GROUP))
+    ulid = (await api.start("parent"))["id"]
+    await go_on(api, families, ulid)
+    first = await list_started(api, ulid)
+    [visit] = [step["id"] for step in await api.list_all(ulid, "steps") if step["node"] == "many"]
+    await give_way(api, ulid)
+    await choose(api, families, ulid, "many")
+    assert len(await list_started(api, ulid)) == 3
+    await rewind(api, ulid, visit)
+    await give_way(api, ulid)
+    await choose(api, families, ulid, None)
+    await families.drain()
+    assert await find_awaited(api, ulid) == first
+
+
 @pytest.mark.parametrize("container", [False, True])
 async def test_a_group_whose_runs_are_gone_is_no_empty_one(api: Api, families: Families, *, container: bool) -> None:
     ulid = await begin(api, families, FIRST, in_bodies() if container else start_many(), ASK, GROUP)
