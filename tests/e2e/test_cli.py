@@ -268,7 +268,9 @@ def test_list_filters_and_draws(korak: Terminal) -> None:
     assert "There are no instances." in korak("list", "--definition", "none.such").out
     assert korak("list", "--created-before", "2001-01-01T00:00:00Z", "--json").json["items"] == []
     assert len(korak("list", "--limit", "1", "--json").json["items"]) == 1
-    assert "invalid_parameter" in korak("list", "--status", "odd", code=1).err
+    refused = korak("list", "--status", "odd", code=1).err
+    assert "/status: status is wrong" in refused
+    assert "invalid_parameter" in refused
 
 
 def test_publish_leaves_alone_what_is_published_and_says_what_is_wrong(korak: Terminal) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 
 from korak.errors import Invalid, Issue
+from korak.graphs import paths
 from korak.model import JsonObject
 
 Kind: TypeAlias = Literal["text", "time", "count", "seconds", "flag"]
@@ -61,8 +62,8 @@ class Parameter:
 
 
 def refuse(name: str, detail: str) -> Invalid:
-    """What is raised for a parameter that is wrong."""
-    issue = Issue("invalid_parameter", "", {"name": name, "detail": detail})
+    """What is raised for what is wrong in the query, the address or the headers; it is pointed to by its name."""
+    issue = Issue("invalid_parameter", paths.pointer([name]), {"name": name, "detail": detail})
     return Invalid("invalid_parameter", issues=[issue], name=name, detail=detail)
 
 
@@ -71,7 +72,7 @@ def read_query(declared: Sequence[Parameter], given: Mapping[str, Sequence[str]]
     known = {parameter.name: parameter for parameter in declared}
     for name in given:
         if name not in known:
-            issue = Issue("unknown_parameter", "", {"name": name[:100]})
+            issue = Issue("unknown_parameter", paths.pointer([name]), {"name": name[:100]})
             raise Invalid("unknown_parameter", issues=[issue], name=name[:100])
     return {name: known[name].read(values) for name, values in given.items()}
 

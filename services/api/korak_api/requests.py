@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -10,6 +10,7 @@ from korak.errors import Invalid, Issue, TooLarge, Unreadable, Unsupported
 from korak.graphs import hygiene, paths
 from korak.model import Json, JsonObject
 from korak_api.operations import Body
+from korak_api.parameters import refuse
 
 DRAINED: Final = 32
 """How many times its bound a body that is too large is read to, so that its sender sees the answer."""
@@ -80,6 +81,5 @@ def read_header(name: str, value: str | None, most: int) -> str | None:
     if value is None:
         return None
     if not 0 < len(value) <= most or not value.isprintable() or not value.isascii():
-        detail: dict[str, Any] = {"name": name, "detail": f"it has 1 to {most} printable characters"}
-        raise Invalid("invalid_parameter", issues=[Issue("invalid_parameter", "", detail)], **detail)
+        raise refuse(name, f"it has 1 to {most} printable characters")
     return value

@@ -111,6 +111,7 @@ async def test_a_wrong_key_is_told(shared_api: Api, key: str) -> None:
     response: Any = await shared_api.post("/v1/emit", {"name": "a"}, headers={"idempotency-key": key})
 
     assert (response.status_code, response.json()["code"]) == (422, "invalid_parameter")
+    assert response.json()["errors"][0]["pointer"] == f"/{response.json()['params']['name']}"
 
 
 async def test_every_call_that_changes_something_takes_a_key(shared_api: Api) -> None:

@@ -137,7 +137,7 @@ async def test_what_ends_at_once_has_had_its_signal(api: Api) -> None:
         (SIGNAL, {"name": "go", "start": {"id": "x"}}, 422, "invalid_request", ["/start/id"]),
         (SIGNAL, {**BODY, "name": "stop"}, 422, "unknown_signal", ["/name"]),
         ("/v1/instances/nothing~A-17/signal", BODY, 404, "definition_not_found", []),
-        ("/v1/instances/asks~A%2017/signal", BODY, 422, "invalid_parameter", [""]),
+        ("/v1/instances/asks~A%2017/signal", BODY, 422, "invalid_parameter", ["/id"]),
         ("/v1/instances/01J0000000000000000000000A/signal", BODY, 422, "invalid_request", ["/start"]),
     ],
 )

@@ -150,6 +150,7 @@ async def test_wrong_parameters_are_told(shared_api: Api, params: dict[str, Any]
     assert response.status_code == 422
     assert response.json()["code"] in ("invalid_parameter", "unknown_parameter")
     assert response.json()["params"]["name"] == next(iter(params))
+    assert [error["pointer"] for error in response.json()["errors"]] == [f"/{next(iter(params))}"]
 
 
 async def test_a_page_is_never_larger_than_the_server_s_bound(shared_api: Api) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korak.errors import Invalid
-from korak_api.parameters import MAX_VALUES, Kind, Page, Parameter, make_page, read_page, read_query
+from korak_api.parameters import MAX_VALUES, PAGE, Kind, Page, Parameter, make_page, read_page, read_query
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,27 @@ def test_a_list_has_its_bound() -> None:
 
 
 def test_an_unknown_parameter_is_refused_by_name() -> None:
-    with pytest.raises(Invalid, match="more is no parameter"):
+    with pytest.raises(Invalid, match="more is no parameter") as refused:
         read_query([Parameter("x", "")], {"x": ["1"], "more": ["2"]})
+    assert [issue.pointer for issue in refused.value.issues] == ["/more"]
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [
+        ({"status": ["nope"]}, "/status"),
+        ({"status": ["failed", "failed"]}, "/status"),
+        ({"limit": ["0"]}, "/limit"),
+        ({"limit": ["many"]}, "/limit"),
+        ({"cursor": ["none"]}, "/cursor"),
+        ({"a/b": ["x"]}, "/a~1b"),
+    ],
+)
+def test_what_is_wrong_is_pointed_to_by_its_name(given: dict[str, list[str]], pointer: str) -> None:
+    declared = [Parameter("status", "", choices=("failed",)), *PAGE]
+    with pytest.raises(Invalid) as refused:
+        read_page(read_query(declared, given), (int,), most=10)
+    assert [issue.pointer for issue in refused.value.issues] == [pointer]
 
 
 @given(st.integers(0, 2**31 - 1), st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8"), max_size=50))
