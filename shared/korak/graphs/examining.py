@@ -26,6 +26,12 @@ class Examined:
     inputs: JsonObject | None
     ancestry: Ancestry
 
+    def get_limit(self, name: str) -> int | None:
+        """The limit in force for its runs: the engine's, or its own where that is lower; None where there is none."""
+        own = self.graph.settings.get("limits")
+        given = (own.get(name) if isinstance(own, dict) else None, self.limits.run.get(name))
+        return min((most for most in given if isinstance(most, int)), default=None)
+
     def get_outcome(self, node: str, outcome: str) -> bool | None:
         """Whether a node has a way out of that name; None where its ways out aren't known."""
         known = self.outcomes.get(node)

@@ -18,9 +18,12 @@ from korak.graphs.paths import Malformed
 from korak.graphs.references import find_conditions, find_forms_unread, find_node_ids
 from korak.graphs.schemas import Schema
 from korak.graphs.structure import LOOP
+from korak.graphs.values import get_form
 from korak.model import Json, JsonObject
 
 CONTAINERS: Mapping[str, str] = {"parallel": "branches", "for_each": "body", "scope": "body"}
+BOUNDED: Mapping[str, str] = {"for_each": "max_for_each_items", "start_workflows": "max_started_workflows"}
+"""Which limit says how many `items` a node may have at most, by its type."""
 
 
 def get_unknown_type(node: Node, catalogue: Catalogue) -> Issue:
@@ -55,6 +58,7 @@ def check_node(node: Node, examined: Examined, lookups: Lookups, *, is_sound: bo
     yield from check_timeout(node.raw.get("timeout"), f"{node.pointer}/timeout", node.id)
     yield from check_retry(node.raw.get("retry"), f"{node.pointer}/retry", examined.limits, node.id)
     yield from _check_iterations(node, examined.limits)
+    yield from _check_items(node, examined)
     yield from _check_flow(node, contract, lookups)
 
 
@@ -150,3 +154,15 @@ def _check_iterations(node: Node, limits: GraphLimits) -> Iterator[Issue]:
         detail = f"limits.max_loop_iterations is {limits.max_loop_iterations}: {asked} are too many."
         params: JsonObject = {"detail": detail, "limit": limits.max_loop_iterations}
         yield Issue("invalid_config", f"{node.pointer}/config/max_iterations", params, node.id)
+
+
+def _check_items(node: Node, examined: Examined) -> Iterator[Issue]:
+    """Items that are written out, be it as a literal, are no more than their limit allows: every run would fail."""
+    items = node.config.get("items")
+    if isinstance(items, dict) and get_form(items) == "literal":
+        items = items["literal"]
+    limit = examined.get_limit(BOUNDED[node.type]) if node.type in BOUNDED else None
+    if isinstance(items, list) and limit is not None and len(items) > limit:
+        detail = f"limits.{BOUNDED[node.type]} is {limit}: {len(items)} items are too many."
+        params: JsonObject = {"detail": detail, "limit": limit}
+        yield Issue("invalid_config", f"{node.pointer}/config/items", params, node.id)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 from korak.errors import Issue
 from korak.graphs.document import Body, Edge
 from korak.graphs.examining import Examined, list_mapped
 from korak.graphs.flow import count_shortest, get_successors, list_cycles
-from korak.model import JsonObject
 
 LOOP = "loop"
 
@@ -51,9 +49,7 @@ def _check_triggers(examined: Examined) -> Iterator[Issue]:
 def _check_length(examined: Examined) -> Iterator[Issue]:
     """The shortest way through has room in what a run may visit; the trigger is no visit."""
     trigger, root = examined.graph.trigger, examined.graph.root
-    own = cast("JsonObject", examined.graph.settings.get("limits") or {})
-    given = (own.get("max_steps"), examined.limits.run.get("max_steps"))
-    limit = min((most for most in given if isinstance(most, int)), default=None)
+    limit = examined.get_limit("max_steps")
     if trigger is None or limit is None:
         return
     successors = get_successors(root)
