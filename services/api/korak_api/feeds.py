@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What stands behind a place, as it is sent. `end` is what is sent last, once the instance has ended."""
+    """What stands behind a place, as it is sent. `end` is what is sent last, once the instance has cleaned up."""
 
     place: Place
     frames: bytes
@@ -78,18 +78,20 @@ class Feed:
 
     async def run(self, waiter: Waiter, ulid: str) -> None:
         """Begin one turn after the other, quickly while there is something to tell."""
-        pause = QUICK
+        pause, has_ended = QUICK, False
         with waiter.watch(ulid) as watch:
             while True:
-                await wait(pause, *(() if watch.ended.is_set() else (watch.ended,)))
-                pause = QUICK if self._has_moved or watch.ended.is_set() else min(SLOW, pause * 1.5)
+                await wait(pause, *(() if has_ended else (watch.ended,)))
+                self._has_moved = self._has_moved or watch.ended.is_set() is not has_ended
+                has_ended = watch.ended.is_set()
+                pause = QUICK if self._has_moved else min(SLOW, pause * 1.5)
                 self._has_moved = False
                 self._looks.clear()
                 before, self.turn = self.turn, asyncio.Event()
                 before.set()
 
     async def _load(self, place: Place) -> Page:
-        """The status first: where it says that the instance has ended, history is complete."""
+        """The status first: where it says that the instance has ended and cleaned up, history is complete."""
         async with self._database.acquire() as connection:
             status = await instances.get_end(connection, self._instance_id)
             lines = await details.list_events(connection, self._instance_id, after=place.seq, limit=EVENTS)
@@ -131,7 +133,7 @@ class Feeds:
     async def follow(self, instance_id: int, ulid: str, after: int) -> AsyncIterator[bytes]:
         """Server-sent events: history after a number and the chunks that are stored, then both as they come.
 
-        It ends with the instance, or with the service.
+        It ends with the instance, once that has cleaned up, or with the service.
         """
         stop, place, told_at = self._waiter.stop, Place(after), self._clock.monotonic()
         yield BEGIN

@@ -43,7 +43,8 @@ OPERATIONS: Final = (
         "GET",
         f"{ONE}/stream",
         follow,
-        "Follow an instance: server-sent events `history`, numbered by `seq`, `chunk`, and `end` once it has ended.",
+        "Follow an instance: server-sent events `history`, numbered by `seq`, `chunk`, and `end` once it has ended "
+        "and cleaned up.",
         Verb.INSTANCES_READ,
         "Stream",
         problems=(404,),

@@ -39,7 +39,9 @@ def tail(
     after: Annotated[int, typer.Option(help="Only history behind this number.", min=0)] = 0,
     owner: Owner = None,
 ) -> None:
-    """Follow an instance as it goes: its history, and what its steps stream; exit with 1 unless it completes."""
+    """Follow an instance until it has ended and cleaned up: its history, and what its steps stream; exit with 1 unless
+    it completes.
+    """
     caller, screen = open_caller(owner), get_screen(ctx)
     teller = Teller(screen)
     status: str | None = None

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import asyncpg
-from sqlalchemy import ARRAY, BigInteger, String, any_, func, select
+from sqlalchemy import ARRAY, BigInteger, String, any_, case, exists, func, select
 
 from korak.core.rows import Instance, StepRun, Wait, get_columns
+from korak.core.undoing import OWED
 from korak.graphs.plans import Plan
-from korak.model import LIVE, WaitKind, WaitStatus
+from korak.model import LIVE, StepRole, WaitKind, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.children import list_awaited
 from korak.store.database import Connection
@@ -145,15 +146,22 @@ _STATUS = Query(
 )
 
 _VERSION = Query(select(instances.c.version_id).where(instances.c.id == _instance_id))
-_END = Query(select(instances.c.status, instances.c.ended_at).where(instances.c.id == _instance_id))
+_has_hooks = exists().where(
+    steps.c.instance_id == instances.c.id, steps.c.status.in_(sorted(LIVE)), steps.c.role != StepRole.STEP
+)
+_owes_nothing = func.coalesce(instances.c.walk[OWED].astext, "{}") == "{}"
+_is_settled = case((instances.c.ended_at.is_not(None), _owes_nothing & ~_has_hooks))
+_END = Query(select(instances.c.status, _is_settled.label("is_settled")).where(instances.c.id == _instance_id))
 
 
 async def get_end(connection: Connection, instance_id: int) -> str | None:
-    """The status that an instance has ended with, or `gone` where it isn't there any more; None while it is open."""
+    """The status that an instance has ended with, or `gone` where it isn't there any more; None while it is open, or
+    is cleaning up.
+    """
     row = await _END.fetch_one(connection, instance_id=instance_id)
     if row is None:
         return "gone"
-    return None if row["ended_at"] is None else str(row["status"])
+    return str(row["status"]) if row["is_settled"] else None
 
 
 async def get_version_id(connection: Connection, instance_id: int) -> int | None:

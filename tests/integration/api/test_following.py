@@ -11,11 +11,14 @@ import httpx
 import orjson
 import pytest
 
+from korak.core.facts import Raised
+from korak.model import JsonObject
 from korak.serving import listen, serve
 from korak_api.app import make_app
 from korak_api.feeds import Feed, Place
 from tests.support import eventually
-from tests.support.apis import ORDER, PURE, Api
+from tests.support.apis import ORDER, PURE, Api, chain, save
+from tests.support.children import Families
 
 EXECUTION = "01J0000000000000000000000A"
 OTHER = "01J0000000000000000000000B"
@@ -117,6 +120,34 @@ async def test_history_comes_as_it_happens_and_who_returns_goes_on_behind_it(api
         rest = [(name, data.get("type")) async for name, _, data in again]
     assert (begun[2]["seq"], paused[2]["type"]) == (1, "InstancePaused")
     assert rest == [("history", "StepCancelled"), ("history", "InstanceCancelled"), ("end", None)]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_is_undone_and_cleaned_up_is_told_before_the_end(
+    api: Api, families: Families, *, fails: bool
+) -> None:
+    """Each hook is made as the one before it has ended: in between nothing lives, and yet it isn't over."""
+    undo: JsonObject = {"type": "test.ok", "config": {}}
+    booked = [save(name) | {"compensate": undo} for name in ("a", "b")]
+    await api.publish(chain("booked", *booked, save("c"), compensate_on_failure=True, on_cancel=undo))
+    ulid = (await api.start("booked"))["id"]
+    instance_id = await api.get_id(ulid)
+    for _ in range(2):
+        await families.work(instance_id)
+    told: list[str] = []
+    async with serving(api) as client:
+        stream = follow(client, ulid)
+        if fails:
+            [grant] = (await families.claim(instance_id)).claimed
+            await families.finish(grant, Raised("no_way", is_retryable=False))
+        else:
+            assert (await api.post(f"/v1/instances/{ulid}/cancel")).status_code == 200
+        async for name, _, data in stream:
+            told.append(data.get("type", name))
+            if told[-1] in ("InstanceCancelled", "InstanceFailed", "HookCompleted"):
+                assert await families.work(instance_id) is (told.count("HookCompleted") < (2 if fails else 3))
+    hooks = ["HookStarted", "HookCompleted"] * (2 if fails else 3)
+    assert told[-len(hooks) - 2 :] == ["InstanceFailed" if fails else "InstanceCancelled", *hooks, "end"]
 
 
 async def test_who_goes_away_leaves_nothing_behind(api: Api) -> None:
