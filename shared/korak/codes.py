@@ -129,7 +129,7 @@ MESSAGES: dict[str, str] = {
     "quorum_unreachable": "{needed} must succeed; of {total} bodies {failed} have failed.",
     "loop_exhausted": "The loop went round {limit} times.",
     "unknown_outcome": "{type} returned the outcome {outcome}, which it doesn't declare.",
-    "unknown_jump": "{target!r} is no target of this node's jumps.",
+    "unknown_jump": "{target!r} is no target of this node's jumps: allowed is {allowed}.",
     "invalid_graph": "The stored graph can't be read: {detail}.",
     "webhook_rejected": "The receiver answered {status}.",
     "webhook_unavailable": "The receiver can't be reached or can't answer now: {detail}.",
@@ -160,9 +160,14 @@ def render(code: str, params: Mapping[str, Any] | None = None, *, default: str |
 
 
 def _word(template: str, params: Mapping[str, Any]) -> str:
-    """The sentence. The whole is told without a pointer, and a detail that is a sentence ends once."""
+    """The sentence. The whole is told without a pointer, and a detail that is a sentence ends once.
+
+    What was kept before it said what is allowed is told without.
+    """
     if params.get("pointer") == "":
         template = template.replace(" at {pointer}", "")
+    if "allowed" not in params:
+        template = template.replace(": allowed is {allowed}", "")
     detail = params.get("detail")
     if isinstance(detail, str) and detail.endswith(".") and template.endswith("{detail}."):
         params = {**params, "detail": detail[:-1]}

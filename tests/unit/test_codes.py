@@ -30,6 +30,12 @@ def test_what_lacks_its_params_is_told_as_it_stands() -> None:
     assert render("acme.own", {"a": 1}) == "acme.own"
 
 
+def test_a_refused_jump_says_what_is_allowed_where_that_was_kept() -> None:
+    told = {"target": "x", "allowed": "$end, b"}
+    assert render("unknown_jump", told) == "'x' is no target of this node's jumps: allowed is $end, b."
+    assert render("unknown_jump", {"target": "x"}) == "'x' is no target of this node's jumps."
+
+
 def test_every_code_is_said_somewhere() -> None:
     paths = (path for suffix in (".py", ".sql") for path in list_files(*SOURCES, suffix=suffix))
     text = "\n".join(path.read_text() for path in paths if path != ROOT / "shared/korak/codes.py")

@@ -46,7 +46,7 @@ def _list_allowed(node: PlannedNode, allowed: frozenset[str]) -> str:
     if allowed == ANY:
         return "any node beside it"
     names = {target: name for name, target in node.names.items()}
-    return ", ".join(sorted(names.get(target, target) for target in allowed)) or "there is none"
+    return ", ".join(sorted(names.get(target, target) for target in allowed)) or "none"
 
 
 def _is_beside(draft: Draft, node: PlannedNode, target: str) -> bool:

@@ -226,7 +226,19 @@ def test_a_refused_jump_says_where_it_stands_and_what_it_is(target: Any, told: s
     [failure] = run.family.failures
     params = {"pointer": "/_next_step", "target": target, "allowed": "$end, b"}
     assert (failure.code, failure.params) == ("unknown_jump", params)
-    assert render(failure.code, failure.params) == f"{told} is no target of this node's jumps."
+    assert render(failure.code, failure.params) == f"{told} is no target of this node's jumps: allowed is $end, b."
+
+
+@pytest.mark.parametrize(("jumps", "allowed"), [((), "any node beside it"), (None, "none")])
+def test_a_refused_jump_says_what_is_allowed(jumps: Any, allowed: str) -> None:
+    built = graph("j").trigger("manual").node("a", "test.ok")
+    built = built if jumps is None else built.jumps(*jumps)
+    run = Run(built.node("b", "end").edge("start", "a").edge("a", "b"))
+    run.claim()
+    run.finish(Complete(output={"_next_step": "c"}))
+    [failure] = run.family.failures
+    told = f"'c' is no target of this node's jumps: allowed is {allowed}."
+    assert render(failure.code, failure.params) == told
 
 
 def test_history_has_no_gap() -> None:
