@@ -111,7 +111,7 @@ MESSAGES: dict[str, str] = {
     "budget_state_bytes": "limits.max_state_bytes is {limit}: the state is {actual} bytes.",
     "budget_items": "limits.max_for_each_items is {limit}: {actual} items were refused.",
     "instance_not_rewindable": "A {status} instance can't be rewound: {why}.",
-    "step_undone": "What {node} had done is undone: fork to a step before it, or start anew.",
+    "step_undone": "What {node} had done is undone, or couldn't be: fork to a step before it, or start anew.",
     "invalid_export": "The export can't be read: {detail}.",
     "instance_not_portable": "This instance can't be carried elsewhere now: {why}.",
     "export_too_large": "The export is over {limit} bytes.",

@@ -23,10 +23,23 @@ async def get_view(call: Call, connection: Connection, ulid: str) -> View | None
 
 
 async def complete(call: Call, connection: Connection, views: Sequence[View]) -> list[View]:
-    """The same views, each with its graph and with the queues that nobody serves, of those in which steps wait."""
+    """The same views, each with its graph, with the queues that nobody serves, of those in which steps wait, and with
+    the run that it has failed by, completed in turn.
+    """
     since = call.now - PATIENCE
     ready = {step.queue for view in views for step in view.steps if step.ready_at is not None and step.ready_at < since}
     unserved = await engines.list_unserved(Session(connection), sorted(ready), call.now) if ready else frozenset()
     asked = {view.instance.version_id for view in views}
     plans = await call.resources.plans.get(Session(connection), asked) if asked else {}
-    return [replace(view, plan=plans.get(view.instance.version_id), unserved=unserved) for view in views]
+    culprits = await instances.list_culprits(connection, views)
+    if culprits:
+        culprits = {view.instance.ulid: view for view in await complete(call, connection, [*culprits.values()])}
+    return [
+        replace(
+            view,
+            plan=plans.get(view.instance.version_id),
+            unserved=unserved,
+            culprit=culprits.get(instances.get_culprit(view) or ""),
+        )
+        for view in views
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -13,14 +14,14 @@ from korak.errors import Conflict
 from korak.model import DeliveryKind, JsonObject
 from korak.owners.roles import Verb
 from korak.store import addresses, signals
-from korak.store.instances import View
+from korak.store.instances import View, get_culprit
 from korak.store.signals import Sending
 from korak_api.asking import get_view
 from korak_api.copies import PLACE
 from korak_api.instances import find
 from korak_api.operations import Answer, Body, Call, Handler, Operation
 from korak_api.standing import show_instance, view_changes
-from korak_api.undoing import may_cancel
+from korak_api.undoing import is_stuck_below, may_cancel
 
 REASON: Final = Body({"reason": {"type": "string", "minLength": 1, "maxLength": 2000}})
 RETRY: Final = Body({}, unserved=frozenset({"input"}))
@@ -47,7 +48,7 @@ async def resume(call: Call) -> Answer:
 
 async def retry(call: Call) -> Answer:
     """POST /v1/instances/{ulid}/retry (MR-1 to MR-6)."""
-    return await _insist(call, RetryAsked(call.actor))
+    return await _insist(call, RetryAsked(call.actor), vet=_vet_retry)
 
 
 async def rewind(call: Call) -> Answer:
@@ -64,10 +65,19 @@ async def _command(call: Call, fact: Fact, kind: DeliveryKind, payload: JsonObje
     return _show(call, view)
 
 
-async def _insist(call: Call, fact: Fact) -> Answer:
+def _vet_retry(call: Call, view: View) -> None:
+    """Raise Conflict where the retry would go to a run below that can't go on; of the run itself the core knows."""
+    if is_stuck_below(view, call.ceilings):
+        why = f"it failed by {get_culprit(view)}, which can't be retried; start it again"
+        raise Conflict("instance_not_retryable", why=why)
+
+
+async def _insist(call: Call, fact: Fact, *, vet: Callable[[Call, View], None] | None = None) -> Answer:
     """Answer a command of which nothing can be left for later: it waits for whoever holds the instance."""
     async with call.resources.database.acquire() as connection:
         view = await find(call, connection)
+    if vet is not None:
+        vet(call, view)
     try:
         changes = await call.resources.commander.insist(view.instance.id, fact)
     except Conflict as refused:

@@ -46,6 +46,10 @@ WAITING = shape(
     matched=NAMES,
     remaining=NAMES,
     failed={**NAMES, "description": "Runs that have failed or were cancelled."},
+    runs={
+        **or_null(shape(total=COUNT, completed=COUNT, failed=COUNT)),
+        "description": "Of a wait for runs: how many there are. Of many only the first are named.",
+    },
     result_key=or_null(TEXT),
     correlation=or_null(shape(key=TEXT, value=ANY)),
     since=TIME,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from korak.core.changes import Changes
+from korak.core.deadlines import get_left
 from korak.core.rows import Instance, StepRun, Wait
 from korak.model import InstanceStatus, JsonObject, ParkedFor, Priority, StepRole, StepStatus, WaitKind
 from korak.store.branches import name_branches
@@ -99,7 +100,7 @@ def get_status(instance: Instance) -> str:
 def _get_left(instance: Instance) -> float | None:
     """What a pause has left of the time until the deadline."""
     is_stopped = instance.paused_at is not None and not instance.is_ended and instance.deadline_at is None
-    return instance.deadline_seconds if is_stopped else None
+    return get_left(instance) if is_stopped else None
 
 
 def _show_end(view: View, *, sees_failures: bool) -> Shown | None:
@@ -184,11 +185,17 @@ def _show_awaited(wait: Wait, runs: Sequence[tuple[str, str]]) -> Shown:
     return {
         "mode": mode,
         "quorum": tally.get("quorum") if mode == "quorum" else None,
+        "runs": _count_runs(tally),
         "names": [ulid for ulid, _ in runs],
         "matched": [ulid for ulid, status in runs if status == InstanceStatus.COMPLETED],
         "remaining": [ulid for ulid, status in runs if status in OPEN],
         "failed": [ulid for ulid, status in runs if status in (InstanceStatus.FAILED, InstanceStatus.CANCELLED)],
     }
+
+
+def _count_runs(tally: JsonObject) -> Shown:
+    total, completed, failed = tally.get("total") or 0, tally.get("completed") or 0, tally.get("failed") or {}
+    return {"total": total, "completed": completed, "failed": len(failed) if isinstance(failed, dict) else 0}
 
 
 def _list_names(wait: Wait) -> list[str]:
@@ -221,6 +228,7 @@ def _show_waiting(
         "matched": [],
         "remaining": list(given),
         "failed": [],
+        "runs": None,
         "result_key": None,
         "correlation": None,
         "human": None,

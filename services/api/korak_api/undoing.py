@@ -40,7 +40,8 @@ def may_cancel(view: View) -> bool:
 
 
 def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
-    """Whether the run failed where it can be tried again, and hasn't used up what it may use.
+    """Whether the run failed where it can be tried again, and hasn't used up what it may use; nor has the run that it
+    failed by, which is what a retry goes to.
 
     Of one that was undone: whether something could not be, and nothing is to be undone now.
     """
@@ -51,7 +52,15 @@ def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
         return not is_busy and bool(counts.get(CompensationStatus.FAILED, 0) or (instance.walk or {}).get(LOST))
     has_failed = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
     is_used_up = view.plan is not None and find_used_up(instance, view.plan, ceilings) is not None
-    return has_failed and not is_used_up
+    return has_failed and not is_used_up and not is_stuck_below(view, ceilings)
+
+
+def is_stuck_below(view: View, ceilings: Mapping[str, int | None]) -> bool:
+    """Whether the run failed by another one that can't go on: a retry would only hear that once more."""
+    child = view.culprit
+    if child is None or child.instance.status is not InstanceStatus.FAILED:
+        return False
+    return _is_undone(child) or not may_retry(child, ceilings)
 
 
 def _is_undone(view: View) -> bool:

@@ -15,6 +15,7 @@ class WaitingFor(TypedDict):
 
     `kind`: timer event signal condition retry child workflows task engine hold limit pause. `human` is what a person is
     asked for: approval, input, or a decision, whose `names` are the signal that approves and the one that rejects.
+    `runs` of a wait for runs are how many there are (total, completed, failed); of many only the first are named.
     `remaining_seconds` is what a pause has left until it is due, `reason` a hold's own.
     """
 
@@ -29,6 +30,7 @@ class WaitingFor(TypedDict):
     matched: Sequence[str]
     remaining: Sequence[str]
     failed: Sequence[str]
+    runs: dict[str, int] | None
     result_key: str | None
     correlation: Any
     since: str

@@ -21,6 +21,9 @@ RESUME: Final = "korak resume {id} lets it go on"
 RETRY: Final = "korak retry {id} tries it again"
 UNDO: Final = "korak retry {id} tries again what could not be undone"
 AFTERWARDS: Final = "then korak retry {id} tries it again"
+EXHAUSTED: Final = "loop_exhausted"
+"""The code of a failure that another try seldom mends: the loop's condition would have to hold no more by itself."""
+
 MOST: Final = 3
 """Runs that are named for one command."""
 
@@ -74,7 +77,7 @@ def _has_undoing_failed(run: Mapping[str, Any]) -> bool:
 
 def _may_retry(run: Mapping[str, Any]) -> bool:
     """Whether a retry of a failed run would help: one that failed by its child tries that child again."""
-    if (run.get("actions") or {}).get("retry") is not True:
+    if (run.get("actions") or {}).get("retry") is not True or (run.get("failure") or {}).get("code") == EXHAUSTED:
         return False
     culprit = _get_culprit(run)
     child = next((each for each in run.get("children") or () if each["id"] == culprit), None)

@@ -47,8 +47,10 @@ def _tell_limit(wait: Mapping[str, Any], now: datetime) -> str:
 def _tell(wait: Mapping[str, Any]) -> str:
     kind = str(wait.get("kind"))
     names = [str(name) for name in wait.get("remaining") or wait.get("names") or ()]
-    if kind in RUNS and len(names) > NAMED:
-        names = [*names[:NAMED], f"{len(names) - NAMED:,} more"]
+    runs = wait.get("runs") or {}
+    count = max(len(names), runs.get("total", 0) - runs.get("completed", 0) - runs.get("failed", 0))
+    if kind in RUNS and count > NAMED:
+        names = [*names[:NAMED], f"{count - NAMED:,} more"]
     told = (" or " if wait.get("mode") == "any" else ", ").join(names)
     told = told.replace("step_type ", "step type ") if kind in (ParkedFor.HOLD, ParkedFor.ENGINE) else told
     if kind == ParkedFor.ENGINE and told:

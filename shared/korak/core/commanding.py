@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from korak.core import budgets, containers, ending, failing, rewinding, telling, undoing, waiting
+from korak.core import budgets, containers, deadlines, ending, failing, rewinding, telling, undoing, waiting
 from korak.core.draft import Draft
 from korak.core.rows import StepRun, Wait
 from korak.errors import Conflict
@@ -43,9 +41,7 @@ def pause(draft: Draft, actor: JsonObject | None) -> None:
     if instance.is_ended or instance.paused_at is not None:
         raise Conflict("instance_not_pausable", status=instance.status if instance.is_ended else "paused")
     instance.paused_at = draft.now
-    if instance.deadline_at is not None:
-        instance.deadline_seconds = max(0.0, (instance.deadline_at - draft.now).total_seconds())
-        instance.deadline_at = None
+    deadlines.stop(draft)
     for wait in _list_waits(draft):
         waiting.suspend(draft, wait)
     for step in _list_idle(draft):
@@ -60,8 +56,7 @@ def resume(draft: Draft, actor: JsonObject | None) -> None:
     if instance.paused_at is None or instance.is_ended:
         raise Conflict("instance_not_paused")
     instance.paused_at = None
-    if instance.deadline_seconds is not None and instance.deadline_at is None:
-        instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
+    deadlines.go_on(draft)
     for wait in _list_waits(draft):
         waiting.unsuspend(draft, wait)
     for live in _list_idle(draft):
@@ -120,10 +115,8 @@ def expire(draft: Draft) -> None:
         draft.dropped = "not_due"
         return
     stood = next((step for step in _list_steps(draft) if step.scope_id is None), None)
-    seconds = instance.deadline_seconds
-    if seconds is None:
-        seconds = (instance.deadline_at - (instance.started_at or instance.created_at)).total_seconds()
-    failing.fail_instance(draft, "deadline_exceeded", {"seconds": seconds}, category=FailureCategory.DEADLINE)
+    told: JsonObject = {"seconds": deadlines.get_whole(instance)}
+    failing.fail_instance(draft, "deadline_exceeded", told, category=FailureCategory.DEADLINE)
     instance.failed_node_id = None if stood is None else stood.node_id
 
 

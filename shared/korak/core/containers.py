@@ -216,7 +216,8 @@ def _fail(draft: Draft, step: StepRun, counters: Counters, scope: Scope) -> None
     )
     if counters.mode != "all" and counters.verdict is None and not _is_breach(scope):
         needed = 1 if counters.mode == "first_success" else counters.quorum
-        lack: JsonObject = {"needed": needed, "total": counters.total, "failed": counters.failed}
+        pointer = "/quorum" if counters.mode == "quorum" else "/items"
+        lack: JsonObject = {"pointer": pointer, "needed": needed, "total": counters.total, "failed": counters.failed}
         error = Raised("quorum_unreachable", None, lack, is_retryable=False)
     walking.walk(draft, failing.fail_step(draft, node, step, error), step.scope_id)
 

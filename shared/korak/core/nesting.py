@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from korak.core import commanding, containers, failing, telling, undoing, waiting, walking
 from korak.core.changes import Changes
@@ -26,6 +26,8 @@ from korak.model import (
 from korak.steps import moments
 from korak.steps.results import NEXT
 from korak.steps.waits import Signal, WaitItem, WaitSpec
+
+STARTED: Final = "max_started_workflows"
 
 
 def spawn(draft: Draft, node: PlannedNode, step: StepRun, wanted: Spawn) -> str | None:
@@ -62,13 +64,13 @@ def _wait_for(ulid: str) -> WaitSpec:
 def _find_breach(draft: Draft, wanted: Spawn) -> Raised | None:
     given = draft.plan.settings.limits
     count = len(wanted.openings) + wanted.rest
-    for code, name, actual in (
-        ("nesting_depth_exceeded", "max_depth", draft.instance.depth + (count > 0)),
-        ("budget_children", "max_started_workflows", telling.count_children(draft) + count),
+    for code, name, pointer, actual in (
+        ("nesting_depth_exceeded", "max_depth", "/definition", draft.instance.depth + (count > 0)),
+        ("budget_children", STARTED, f"/settings/limits/{STARTED}", telling.count_children(draft) + count),
     ):
         limit = draft.policy.get_limit(name, given)
         if actual > limit:
-            return failing.limit_breach(code, {"pointer": f"/settings/limits/{name}", "limit": limit, "actual": actual})
+            return failing.limit_breach(code, {"pointer": pointer, "limit": limit, "actual": actual})
     return None
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Final
 
-from korak.core import ending, walking
+from korak.core import deadlines, ending, walking
 from korak.core.draft import Draft
 from korak.core.past import Past
 from korak.core.states import Position, Standing, replay
@@ -85,8 +84,7 @@ def reopen(draft: Draft) -> None:
     instance.ended_at = instance.closed_reason = None
     instance.failure_code = instance.failure_message = instance.failure_params = None
     instance.failure_category = instance.failed_node_id = None
-    if instance.deadline_seconds is not None and instance.paused_at is None:
-        instance.deadline_at = draft.now + timedelta(seconds=instance.deadline_seconds)
+    deadlines.begin_anew(draft)
 
 
 def restore(draft: Draft, position: Position) -> None:

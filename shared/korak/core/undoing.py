@@ -89,12 +89,16 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
     while something is being undone.
     """
     lost, is_left = draft.get_walk(LOST), draft.stack.failed is not None
-    if not is_left and not lost:
-        is_cancelled = draft.instance.status is InstanceStatus.CANCELLED
-        why = "it is cancelled" if is_cancelled else "what it had done was undone as it failed; start it again"
-        raise Conflict("instance_not_retryable", why=why)
     if is_owed(draft):
         raise Conflict("instance_not_retryable", why="it is still being undone; try again after that")
+    if not is_left and not lost:
+        is_cancelled = draft.instance.status is InstanceStatus.CANCELLED
+        why = (
+            "it is cancelled, and nothing is left to undo"
+            if is_cancelled
+            else "what it had done was undone as it failed"
+        )
+        raise Conflict("instance_not_retryable", why=why)
     draft.stack.retry()
     roles = [*([StepRole.COMPENSATE.value] if is_left else []), *lost]
     draft.set_walk(OWED, {**draft.get_walk(OWED), **dict.fromkeys(roles, True)})

@@ -72,7 +72,8 @@ def enter(draft: Draft, node: PlannedNode, scope_id: int | None) -> StepRun | No
     draft.instance.steps_count += 1
     if draft.instance.steps_count > limit:
         draft.instance.steps_count -= 1
-        failing.fail_instance(draft, "step_limit_exceeded", {"limit": limit, "actual": limit + 1})
+        told: JsonObject = {"pointer": "/settings/limits/max_steps", "limit": limit, "actual": limit + 1}
+        failing.fail_instance(draft, "step_limit_exceeded", told)
         return None
     return draft.add_step(node, visit=_count_visit(draft, node))
 

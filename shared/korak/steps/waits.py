@@ -177,5 +177,5 @@ def _correlated(item: WaitItem, state: Mapping[str, Any]) -> WaitItem:
         return item
     value: Any = paths.lookup(paths.parse(item.correlation), state)
     if value is paths.MISSING:
-        raise StepFailed("missing_value", path=f"state.{item.correlation}")
+        raise StepFailed("missing_value", pointer="/correlation", path=f"state.{item.correlation}")
     return replace(item, match={**(item.match or {}), item.correlation: value})

@@ -11,7 +11,7 @@ from sqlalchemy import ARRAY, BigInteger, String, any_, case, exists, func, sele
 from korak.core.rows import Instance, StepRun, Wait, get_columns
 from korak.core.undoing import OWED
 from korak.graphs.plans import Plan
-from korak.model import LIVE, StepRole, WaitKind, WaitStatus
+from korak.model import LIVE, InstanceStatus, StepRole, WaitKind, WaitStatus
 from korak.store.branches import list_branches
 from korak.store.children import list_awaited
 from korak.store.database import Connection
@@ -71,6 +71,8 @@ class View:
     """The runs that its waits are for, by the wait: ULID and status."""
     plan: Plan | None = None
     """Its version, where somebody has looked it up."""
+    culprit: View | None = None
+    """The run by whose failure it has failed, where somebody has looked that up."""
 
 
 _final = (
@@ -124,6 +126,7 @@ _instance_id = parameter("instance_id", BigInteger())
 
 _is_own = (instances.c.ulid == parameter("ulid", String()), instances.c.owner_scope == parameter("owner", String()))
 _GET = Query(_views.where(*_is_own))
+_BY_ULID = Query(_views.where(instances.c.ulid == any_(parameter("ulids", ARRAY(String)))))
 _LIVE = Query(
     select(*_step_columns)
     .where(steps.c.instance_id == any_(_ids), steps.c.status.in_(sorted(LIVE)))
@@ -174,6 +177,21 @@ async def get(connection: Connection, owner_scope: str, ulid: str) -> View | Non
     """The owner's instance; None where there is none."""
     views = await _view(connection, await _GET.fetch(connection, ulid=ulid, owner=owner_scope))
     return views[0] if views else None
+
+
+async def list_culprits(connection: Connection, views: Sequence[View]) -> dict[str, View]:
+    """The runs by whose failure these have failed, by ULID; those that aren't there any more are left out."""
+    ulids = [ulid for ulid in map(get_culprit, views) if ulid is not None]
+    rows = await _BY_ULID.fetch(connection, ulids=ulids) if ulids else ()
+    return {view.instance.ulid: view for view in await _view(connection, rows)}
+
+
+def get_culprit(view: View) -> str | None:
+    """The run by whose failure it has failed."""
+    instance = view.instance
+    has_failed = instance.status is InstanceStatus.FAILED and instance.failure_code == "child_failed"
+    ulid = (instance.failure_params or {}).get("child") if has_failed else None
+    return ulid if isinstance(ulid, str) else None
 
 
 async def list_instances(connection: Connection, wanted: Filter, *, limit: int) -> list[View]:

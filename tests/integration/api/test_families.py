@@ -7,7 +7,7 @@ from typing import Any
 from korak.core.facts import CancelAsked
 from tests.support.apis import Api
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
-from tests.support.flows import Flows
+from tests.support.flows import Flows, work
 
 
 async def get(api: Api, path: str, **params: Any) -> Any:
@@ -97,9 +97,34 @@ async def test_a_run_tells_which_runs_it_waits_for_and_which_have_come(api: Api,
     assert (told["kind"], told["mode"], told["names"]) == ("workflows", "quorum", ids)
     assert (told["quorum"], told["matched"], told["remaining"], told["failed"]) == (2, [ids[0]], ids[2:], [ids[1]])
     assert told["result_key"] == "r"
+    assert told["runs"] == {"total": 4, "completed": 0, "failed": 0}, "as it has been told by now"
     shown = await get(api, f"/v1/instances/{ulid}")
     assert shown["budget"]["started_workflows"] == 4
     assert shown["budget"]["limits"]["max_started_workflows"] == 10_000
+
+
+async def test_what_can_t_go_on_below_is_no_retry_of_the_parent(api: Api, families: Families) -> None:
+    """Whatever lies in between: the run that failed, used up what it may use or was undone decides for those above."""
+    spent = graph("child", work("one"), work("two"), limits={"max_transitions": 1})
+    found = await families.publish(graph("a", nested("b")), graph("b", nested()), spent)
+    top, top_ulid = await families.start(found["a"])
+    await families.work(top)
+    [middle] = await families.list_children(top)
+    await families.work(middle["id"])
+    [bottom] = await families.list_children(middle["id"])
+    while await families.work(bottom["id"]):
+        pass
+    for above in (middle["id"], top):
+        await families.look()
+        await families.deliver([above])
+    for ulid in (bottom["ulid"], middle["ulid"], top_ulid):
+        shown = await get(api, f"/v1/instances/{ulid}")
+        assert (shown["status"], shown["actions"]["retry"]) == ("failed", "instance_not_retryable")
+        refused = await api.post(f"/v1/instances/{ulid}/retry")
+        assert (refused.status_code, refused.json()["code"]) == (409, "instance_not_retryable"), ulid
+    assert f"it failed by {middle['ulid']}, which can't be retried" in refused.json()["detail"]
+    listed = await get(api, "/v1/instances", status="failed")
+    assert {item["actions"]["retry"] for item in listed["items"]} == {"instance_not_retryable"}
 
 
 async def test_a_command_over_http_reaches_the_children(api: Api, families: Families) -> None:

@@ -23,6 +23,14 @@ WAITS: dict[str, tuple[dict[str, Any], str]] = {
         {"kind": "workflows", "remaining": ["01B", "01C", "01D", "01E", "01F"]},
         "waits at a for the runs 01B, 01C, 01D, 2 more",
     ),
+    "runs of which the first are named": (
+        {
+            "kind": "workflows",
+            "remaining": ["01B", "01C", "01D"],
+            "runs": {"total": 3_000, "completed": 9, "failed": 1},
+        },
+        "waits at a for the runs 01B, 01C, 01D, 2,987 more",
+    ),
     "runs of nothing": ({"kind": "workflows", "names": []}, "waits at a for workflows"),
     "queue": (
         {"kind": "engine", "names": ["queue gpu"]},
@@ -136,6 +144,11 @@ def test_a_parent_that_failed_by_something_else_is_retried_after_its_children() 
         "korak retry 01C tries it again",
         "then korak retry 01A tries it again",
     ]
+
+
+def test_a_loop_that_would_want_another_round_again_is_no_help_to_retry() -> None:
+    exhausted = {"status": "failed", "actions": {"retry": True}, "failure": {"code": "loop_exhausted"}}
+    assert list_hints(**exhausted) == []
 
 
 def test_a_parent_whose_child_can_t_be_retried_isn_t_either() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from korak.core.deadlines import get_left
 from korak.core.facts import DeadlinePassed, Delivered, PauseAsked, ResumeAsked, RetryAsked
 from korak.errors import Conflict
 from korak.graphs.builder import ref
@@ -170,6 +171,25 @@ def test_a_retry_after_the_deadline_has_its_time_anew_and_goes_on_where_it_stood
     run.signal("go")
     drain(run)
     assert run.instance.status is InstanceStatus.COMPLETED
+
+
+def test_a_pause_takes_nothing_from_the_time_that_a_retry_has() -> None:
+    """What was left at a pause is what the resume has; the failure and a retry tell of the whole."""
+    run = limited()
+    run.pass_time(40)
+    run.tell(PauseAsked())
+    assert (run.instance.deadline_at, get_left(run.instance)) == (None, 60)
+    run.pass_time(1_000)
+    run.tell(ResumeAsked())
+    assert run.instance.deadline_at == run.now + timedelta(seconds=60)
+    run.pass_time(60)
+    run.tell(DeadlinePassed())
+    assert run.instance.failure_params == {"seconds": 100}
+    go_on(run)
+    run.tell(RetryAsked())
+    assert run.instance.deadline_at == run.now + timedelta(seconds=100)
+    run.tell(PauseAsked())
+    assert get_left(run.instance) == 100
 
 
 def test_a_deadline_inside_a_container_is_retried_where_each_body_stood() -> None:

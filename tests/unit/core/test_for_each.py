@@ -106,7 +106,7 @@ def test_a_quorum_that_cannot_be_met_fails_at_once() -> None:
     run = Run(gather([1, 2, 3], mode="quorum", quorum=3))
     settle(run, 1, fails=True)
     assert (run.instance.status, run.instance.failure_code) == (InstanceStatus.FAILED, "quorum_unreachable")
-    assert run.instance.failure_params == {"needed": 3, "total": 3, "failed": 1}
+    assert run.instance.failure_params == {"pointer": "/quorum", "needed": 3, "total": 3, "failed": 1}
 
 
 def test_a_retry_runs_only_the_item_that_failed() -> None:

@@ -103,7 +103,7 @@ def test_a_run_below_the_deepest_is_refused() -> None:
     kin.drain()
     deepest = max(kin.memory.families.values(), key=lambda family: family.instance.depth).instance
     assert (deepest.depth, deepest.failure_code) == (3, "nesting_depth_exceeded")
-    assert deepest.failure_params == {"pointer": "/settings/limits/max_depth", "limit": 3, "actual": 4}
+    assert deepest.failure_params == {"pointer": "/definition", "limit": 3, "actual": 4}
     assert kin.instance(top).failure_code == "child_failed"
     with pytest.raises(Conflict, match=r"limits\.max_depth is used up; raise it first"):
         kin.tell(deepest.ulid, RetryAsked())

@@ -66,7 +66,7 @@ def test_with_all_rounds_made_it_fails_where_it_is_told_to() -> None:
     config: JsonObject = {**WHILE, "max_iterations": 2, "on_max": "fail"}
     results = go(config, [{"state": {"more": True}}] * 3)
     assert isinstance(results[1], Completed)
-    assert results[2] == Failed("loop_exhausted", {"limit": 2})
+    assert results[2] == Failed("loop_exhausted", {"pointer": "/max_iterations", "limit": 2})
 
 
 def test_a_list_that_is_just_through_is_not_exhausted() -> None:

@@ -129,7 +129,7 @@ def test_a_correlation_is_taken_from_the_state() -> None:
 def test_a_correlation_that_the_state_lacks_fails_the_node() -> None:
     result = enter(WaitStep(), {"signal": "paid", "correlation": "order"}, roots={"state": {}})
     assert isinstance(result, Failed)
-    assert (result.code, result.params) == ("missing_value", {"path": "state.order"})
+    assert (result.code, result.params) == ("missing_value", {"pointer": "/correlation", "path": "state.order"})
 
 
 @pytest.mark.parametrize(

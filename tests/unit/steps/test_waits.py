@@ -80,7 +80,10 @@ def test_a_correlation_is_any_path(path: str) -> None:
 def test_a_correlation_that_the_state_lacks_is_missing_value(path: str) -> None:
     with pytest.raises(StepFailed) as caught:
         WaitSpec.signal("paid", correlation=path).correlate({"order": 1})
-    assert (caught.value.code, caught.value.params) == ("missing_value", {"path": f"state.{path}"})
+    assert (caught.value.code, caught.value.params) == (
+        "missing_value",
+        {"pointer": "/correlation", "path": f"state.{path}"},
+    )
 
 
 @given(

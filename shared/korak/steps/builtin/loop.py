@@ -78,7 +78,8 @@ class Loop(PureType[Rounds]):
         if item is None:
             return _done(made)
         if made >= program.max_iterations:
-            return Failed("loop_exhausted", {"limit": made}) if program.fails else _done(made)
+            told: JsonObject = {"pointer": "/max_iterations", "limit": made}
+            return Failed("loop_exhausted", told) if program.fails else _done(made)
         state = LoopState(made + 1, item[0])
         return Completed(BODY, state.to_json(), loop=state)
 
