@@ -20,10 +20,10 @@ WORDS = {
     r"\bAsync(Korak|Link|Reading|Commanding|Defining)\b": r"\1",
     r"\bkorak\.client\.asynchronous\b": "korak.client.blocking",
     r"\ba(read|iter_lines|iter_bytes)\b": r"\1",
-    r"\bAsync(Client|BaseTransport|Iterator)\b": r"\1",
+    r"\bAsync(Client|BaseTransport|Iterator|Pieces)\b": r"\1",
     r"\b__a(enter|exit)__": r"__\1__",
     r"\baclose\b": "close",
-    r"\brest_async\b": "rest",
+    r"\b(rest|gather)_async\b": r"\1",
     r"\bAn async context manager\b": "A context manager",
 }
 

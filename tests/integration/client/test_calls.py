@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
 from korak import chain
-from korak.client import AsyncKorak, Unreachable
+from korak.client import AsyncKorak, Korak, Unreachable
 from korak.client.operations import HoldKind
 from korak.errors import Conflict, Invalid, NotFound, Unauthenticated
 from korak.model import OwnerRole
@@ -210,6 +211,44 @@ async def test_a_run_goes_back_is_forked_and_travels(korak: AsyncKorak) -> None:
     assert raised.value.code == "step_not_completed"
     with pytest.raises(NotFound):
         [piece async for piece in korak.export("01J00000000000000000000000")]
+
+
+async def test_a_run_is_brought_in_whole_or_in_pieces(korak: AsyncKorak, blocking: Korak) -> None:
+    await korak.publish(line("way", node("a", "wait", signal="go")))
+    run = (await korak.start("way"))["instance"]["id"]
+    lines = [piece async for piece in korak.export(run)]
+    whole = b"".join(lines)
+    halves = [whole[:99], whole[99:]]
+
+    async def send() -> AsyncIterator[bytes]:
+        for half in halves:
+            yield half
+
+    made = {(await korak.import_(given))["id"] for given in (whole, lines, iter(halves), send())}
+    assert len(made) == 1
+    made |= {(await asyncio.to_thread(blocking.import_, given))["id"] for given in (whole, lines, iter(halves))}
+    assert len(made) == 1
+
+
+async def test_what_is_exported_goes_straight_in_again(korak: AsyncKorak, blocking: Korak) -> None:
+    await korak.publish(line("way", node("a", "wait", signal="go")))
+    run = (await korak.start("way"))["instance"]["id"]
+    made = [await korak.import_(korak.export(run))]
+    made += [await asyncio.to_thread(lambda: blocking.import_(blocking.export(run)))]
+    assert [(each["nodes"], each["labels"]) for each in made] == [(["a"], [f"imported_from:{run}"])] * 2
+
+
+async def test_pieces_that_come_once_are_whole_in_every_repeat(api: Api, door: httpx.ASGITransport) -> None:
+    """The first answer is lost after the run was made; the repeat has all of the lines again and finds it."""
+    lossy = Lossy(door, 0)
+    async with AsyncKorak(URL, api.admin, transport=lossy) as korak:
+        await korak.publish(line("way", node("a", "wait", signal="go")))
+        run = (await korak.start("way"))["instance"]["id"]
+        lines = [piece async for piece in korak.export(run)]
+        lossy.losses = 1
+        assert (await korak.import_(iter(lines)))["nodes"] == ["a"]
+        found = [each["labels"] async for each in korak.list(definition="way")]
+        assert found == [[f"imported_from:{run}"], []]
 
 
 async def test_what_a_run_leaves(api: Api, korak: AsyncKorak) -> None:

@@ -9,6 +9,7 @@ import httpx
 
 from korak.client import problems, writing
 from korak.client.finding import find_place
+from korak.client.gathering import AsyncPieces, gather_async
 from korak.client.pausing import rest_async
 from korak.client.streaming import Reader, Sent
 from korak.clock import Clock
@@ -105,10 +106,11 @@ class AsyncLink:
             failures += 1
             await rest_async(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
 
-    async def upload(self, path: str, lines: bytes, *, key: str | None = None) -> Any:
-        """A POST of lines of JSON, which may be many; `key` as in `post`."""
+    async def upload(self, path: str, lines: AsyncPieces, *, key: str | None = None) -> Any:
+        """A POST of lines of JSON, which may be many and come in pieces; `key` as in `post`."""
         headers = {"idempotency-key": writing.read_key(key), "content-type": LINES}
-        request = self._client.build_request("POST", path, content=lines, headers=headers, timeout=LONG)
+        content = await gather_async(lines)
+        request = self._client.build_request("POST", path, content=content, headers=headers, timeout=LONG)
         return await self._send(request)
 
     async def download(self, path: str) -> AsyncIterator[bytes]:

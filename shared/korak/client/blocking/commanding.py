@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from korak.client.addresses import get_hold_path, get_path
 from korak.client.blocking.linking import Link
+from korak.client.gathering import Pieces
 from korak.client.operations import Hold, HoldKind
 from korak.client.shapes import Artifact, ArtifactKind, Instance
 
@@ -39,9 +40,9 @@ class Commanding(Link):
         """Begin an instance of its own where another one stood: behind its newest completed step, or behind `to`."""
         return cast("Instance", self.post(get_path(instance, "fork"), _write(to=to)))
 
-    def import_(self, lines: bytes) -> Instance:
-        """Bring in an exported instance: an ended one as it was, an open one goes on. The same lines again are the
-        instance that they have made.
+    def import_(self, lines: Pieces) -> Instance:
+        """Bring in an exported instance, whole or in pieces as `export` gives it: an ended one as it was, an open one
+        goes on. The same lines again are the instance that they have made.
         """
         return cast("Instance", self.upload("/v1/instances/import", lines))
 

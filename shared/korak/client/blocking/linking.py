@@ -9,6 +9,7 @@ import httpx
 
 from korak.client import problems, writing
 from korak.client.finding import find_place
+from korak.client.gathering import Pieces, gather
 from korak.client.pausing import rest
 from korak.client.streaming import Reader, Sent
 from korak.clock import Clock
@@ -105,10 +106,11 @@ class Link:
             failures += 1
             rest(max(BACKOFF.after(failures), min(pause, BACKOFF.most)))
 
-    def upload(self, path: str, lines: bytes, *, key: str | None = None) -> Any:
-        """A POST of lines of JSON, which may be many; `key` as in `post`."""
+    def upload(self, path: str, lines: Pieces, *, key: str | None = None) -> Any:
+        """A POST of lines of JSON, which may be many and come in pieces; `key` as in `post`."""
         headers = {"idempotency-key": writing.read_key(key), "content-type": LINES}
-        request = self._client.build_request("POST", path, content=lines, headers=headers, timeout=LONG)
+        content = gather(lines)
+        request = self._client.build_request("POST", path, content=content, headers=headers, timeout=LONG)
         return self._send(request)
 
     def download(self, path: str) -> Iterator[bytes]:
