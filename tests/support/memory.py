@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -713,9 +713,9 @@ def _write_compensations(family: Family, changes: Changes, fault: Fault) -> None
         assert row.seq not in family.compensations, "wcomp_seq_unique"
         family.compensations[row.seq] = _inserted(row, "compensations_keep", "compensation")
     fault()
-    for row in family.compensations.values() if changes.retries_undoing else ():
+    for seq, row in family.compensations.items() if changes.retries_undoing else ():
         if row.status is CompensationStatus.FAILED:
-            row.status, row.call = CompensationStatus.KEPT, row.call + 1
+            family.compensations[seq] = replace(row, status=CompensationStatus.KEPT, call=row.call + 1)
     fault()
     columns = get_statement("compensations_change").groups["compensation"].columns
     for row in changes.compensations:
