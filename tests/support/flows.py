@@ -100,12 +100,13 @@ class Flows:
             version_id = await connection.fetchval(
                 "insert into workflow_versions (definition_id, number, status, schema_version, graph, trigger,"
                 " settings, contracts, actor_mode, checksum, published_at, created_at, updated_at) values"
-                " ($1, 1, 'published', 'korak.graph/v1', $2, '{}', '{}', $3, 'system', repeat('0', 64), $4, $4, $4)"
+                " ($1, 1, 'published', 'korak.graph/v1', $2, '{}', $5, $3, 'system', repeat('0', 64), $4, $4, $4)"
                 " returning id",
                 definition_id,
                 document,
                 frozen,
                 NOW,
+                document.get("settings") or {},
             )
         return Version(definition_id, version_id, "0" * 64, build(document, frozen))
 

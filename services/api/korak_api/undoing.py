@@ -56,9 +56,12 @@ def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
 
 
 def is_stuck_below(view: View, ceilings: Mapping[str, int | None]) -> bool:
-    """Whether the run failed by another one that can't go on: a retry would only hear that once more."""
+    """Whether the run failed by another one that can't go on: a retry would only hear that once more.
+
+    One that was undone doesn't go on: its retry is of what could not be undone.
+    """
     child = view.culprit
-    if child is None or child.instance.status is not InstanceStatus.FAILED:
+    if _is_undone(view) or child is None or child.instance.status is not InstanceStatus.FAILED:
         return False
     return _is_undone(child) or not may_retry(child, ceilings)
 

@@ -71,8 +71,8 @@ def _list_own(run: Mapping[str, Any], parent: Mapping[str, Any]) -> Iterator[str
 
 def _has_undoing_failed(run: Mapping[str, Any]) -> bool:
     """Whether a retry tries again what could not be undone."""
-    is_left = bool((run.get("compensation") or {}).get("failed"))
-    return is_left and (run.get("actions") or {}).get("retry") is True
+    is_left = run.get("status") == InstanceStatus.CANCELLED or (run.get("compensation") or {}).get("failed")
+    return bool(is_left) and (run.get("actions") or {}).get("retry") is True
 
 
 def _may_retry(run: Mapping[str, Any]) -> bool:

@@ -11,6 +11,9 @@ from korak.core.rows import Instance
 DEADLINE: Final = "deadline"
 """The part of a run's bookkeeping that tells how many seconds a pause has left of its time."""
 
+MOST: Final = 100 * 366 * 86_400.0
+"""Seconds that a run has at most."""
+
 
 def stop(draft: Draft) -> None:
     """The run is paused: keep what is left."""
@@ -40,7 +43,9 @@ def get_left(instance: Instance) -> float | None:
     """The seconds that a run has from its resume on; None where it has no deadline."""
     whole, kept = instance.deadline_seconds, (instance.walk or {}).get(DEADLINE)
     left = kept.get("left") if isinstance(kept, dict) else None
-    return whole if whole is None or not isinstance(left, (int, float)) else min(max(0.0, left), whole)
+    if not isinstance(left, (int, float)):
+        return whole
+    return min(max(0.0, left), MOST if whole is None else whole)
 
 
 def get_whole(instance: Instance) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from korak.core import commanding, nesting, telling
+from korak.core import commanding, nesting, telling, undoing
 from korak.core.arriving import Arrival, Head, Reader
 from korak.core.counters import Counters
 from korak.core.draft import Draft
@@ -84,11 +84,17 @@ class Import:
 
 
 def _part(instance: Instance) -> None:
-    """What is between it and other runs stays where it was: their row ids, their promises, the room that it held."""
+    """What is between it and other runs stays where it was: their row ids, their promises, the room that it held.
+
+    What it owes are hooks that there are.
+    """
     walk: JsonObject = dict(instance.walk or {})
     cleaning, flow = walk.pop(telling.CLEANING, None), walk.get("flow")
     if isinstance(cleaning, dict) and cleaning.get("children"):
         raise refuse((0, HEAD, "instance", "walk"), "it waits until runs that it has started have cleaned up")
+    if undoing.OWED in walk:
+        owed = walk[undoing.OWED]
+        walk[undoing.OWED] = {role.value: True for role in undoing.ORDER if isinstance(owed, dict) and role in owed}
     if isinstance(flow, dict):
         walk["flow"] = {**flow, "is_in": False}
     instance.walk = walk if instance.walk is not None else None

@@ -65,7 +65,7 @@ def _find_breach(draft: Draft, wanted: Spawn) -> Raised | None:
     given = draft.plan.settings.limits
     count = len(wanted.openings) + wanted.rest
     for code, name, pointer, actual in (
-        ("nesting_depth_exceeded", "max_depth", "/definition", draft.instance.depth + (count > 0)),
+        ("nesting_depth_exceeded", "max_depth", "/definition", draft.instance.depth + 1 if count else 0),
         ("budget_children", STARTED, f"/settings/limits/{STARTED}", telling.count_children(draft) + count),
     ):
         limit = draft.policy.get_limit(name, given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from korak.core import deadlines, ending, walking
+from korak.core import deadlines, ending, undoing, walking
 from korak.core.draft import Draft
 from korak.core.past import Past
 from korak.core.states import Position, Standing, replay
@@ -85,6 +85,7 @@ def reopen(draft: Draft) -> None:
     instance.failure_code = instance.failure_message = instance.failure_params = None
     instance.failure_category = instance.failed_node_id = None
     deadlines.begin_anew(draft)
+    undoing.forget(draft)
 
 
 def restore(draft: Draft, position: Position) -> None:

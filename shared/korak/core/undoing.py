@@ -23,6 +23,9 @@ OWED: Final = "owed"
 LOST: Final = "lost"
 """The part that names the hooks of settings that have failed for good, each with the number of its call."""
 
+MOST_CALLS: Final = 10_000
+"""How often one hook is begun by hand at most."""
+
 ORDER: Final = (StepRole.COMPENSATE, StepRole.ON_DEADLINE, StepRole.ON_CANCEL)
 NAMES: Final = {StepRole.ON_CANCEL: ON_CANCEL, StepRole.ON_DEADLINE: ON_DEADLINE}
 
@@ -88,7 +91,8 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
     Each goes under its key, with all the attempts that it had before. Conflict where nothing has failed for good, and
     while something is being undone.
     """
-    lost, is_left = draft.get_walk(LOST), draft.stack.failed is not None
+    lost = [role.value for role in NAMES if role in draft.get_walk(LOST)]
+    is_left = draft.stack.failed is not None
     if is_owed(draft):
         raise Conflict("instance_not_retryable", why="it is still being undone; try again after that")
     if not is_left and not lost:
@@ -103,6 +107,12 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
     roles = [*([StepRole.COMPENSATE.value] if is_left else []), *lost]
     draft.set_walk(OWED, {**draft.get_walk(OWED), **dict.fromkeys(roles, True)})
     draft.record(EventType.HOOKS_RETRIED, None, {"roles": list(roles), "actor": actor})
+
+
+def forget(draft: Draft) -> None:
+    """The run is open again: what failed as it ended before is over."""
+    if draft.get_walk(LOST):
+        draft.set_walk(LOST, {})
 
 
 def proceed(draft: Draft) -> None:
@@ -157,7 +167,7 @@ def _make(draft: Draft, role: StepRole) -> None:
     visits, lost = draft.get_walk("visits"), draft.get_walk(LOST)
     seen, call = visits.get(node.id), lost.pop(role, None)
     visit = seen if isinstance(seen, int) else 0
-    if isinstance(call, int):
+    if isinstance(call, int) and 0 < call < MOST_CALLS:
         draft.set_walk(LOST, lost)
     else:
         call, visit = 0, visit + 1
@@ -197,5 +207,5 @@ def settle(draft: Draft, hook: StepRun, to: CompensationStatus) -> None:
     row = draft.stack.find(hook) if hook.role is StepRole.COMPENSATE else None
     if row is not None:
         draft.stack.move(row, to)
-    if hook.role in NAMES and to is CompensationStatus.FAILED and is_final(draft):
+    if hook.role in NAMES and to is CompensationStatus.FAILED:
         draft.set_walk(LOST, {**draft.get_walk(LOST), hook.role.value: hook.call})

@@ -12,6 +12,7 @@ from korak.core.counters import DONE, REDUCING, Counters
 from korak.core.exporting import Kind
 from korak.core.portable import LARGEST, Place, refuse
 from korak.core.rows import Compensation, Event, Instance, Scope, StepRun, Wait
+from korak.core.undoing import MOST_CALLS
 from korak.graphs.document import REDUCED
 from korak.graphs.hygiene import size
 from korak.model import (
@@ -152,6 +153,8 @@ class Vetting:
             raise refuse((*place, "node_id"), "the version undoes no such node")
         if not 1 <= row.seq <= self.events:
             raise refuse((*place, "seq"), "it is no line of history")
+        if not 1 <= row.call < MOST_CALLS:
+            raise refuse((*place, "call"), f"it isn't between 1 and {MOST_CALLS - 1}")
         if row.status is CompensationStatus.UNDOING:
             self._undoing[row.seq] = place
 

@@ -157,7 +157,7 @@ def _check_iterations(node: Node, limits: GraphLimits) -> Iterator[Issue]:
 
 
 def _check_items(node: Node, examined: Examined) -> Iterator[Issue]:
-    """Items that are written out, be it as a literal, are no more than their limit allows: every run would fail."""
+    """Items that are written out, be it as a literal, are no more than their limit allows: the node could only fail."""
     items = node.config.get("items")
     if isinstance(items, dict) and get_form(items) == "literal":
         items = items["literal"]

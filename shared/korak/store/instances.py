@@ -180,10 +180,14 @@ async def get(connection: Connection, owner_scope: str, ulid: str) -> View | Non
 
 
 async def list_culprits(connection: Connection, views: Sequence[View]) -> dict[str, View]:
-    """The runs by whose failure these have failed, by ULID; those that aren't there any more are left out."""
-    ulids = [ulid for ulid in map(get_culprit, views) if ulid is not None]
-    rows = await _BY_ULID.fetch(connection, ulids=ulids) if ulids else ()
-    return {view.instance.ulid: view for view in await _view(connection, rows)}
+    """The runs by whose failure these have failed, by ULID: their own children alone, as far as they are still there.
+
+    What an import says of its failure names runs that another one has started.
+    """
+    parents = {ulid: view.instance.ulid for view in views if (ulid := get_culprit(view)) is not None}
+    rows = await _BY_ULID.fetch(connection, ulids=[*parents]) if parents else ()
+    own = [row for row in rows if row["parent"] == parents[row["ulid"]]]
+    return {view.instance.ulid: view for view in await _view(connection, own)}
 
 
 def get_culprit(view: View) -> str | None:

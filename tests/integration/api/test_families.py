@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from korak.core.facts import CancelAsked
+from ulid import ULID
+
+from korak.core.facts import CancelAsked, Raised
+from korak.model import JsonObject
 from tests.support.apis import Api
 from tests.support.children import CHILD, Families, graph, many, nested, waiting
+from tests.support.copied import get_head, send_in, take_out
 from tests.support.flows import Flows, work
 
 
@@ -125,6 +129,53 @@ async def test_what_can_t_go_on_below_is_no_retry_of_the_parent(api: Api, famili
     assert f"it failed by {middle['ulid']}, which can't be retried" in refused.json()["detail"]
     listed = await get(api, "/v1/instances", status="failed")
     assert {item["actions"]["retry"] for item in listed["items"]} == {"instance_not_retryable"}
+
+
+async def test_what_a_run_could_not_undo_is_retried_whatever_became_of_its_child(api: Api, families: Families) -> None:
+    """Both were undone as they failed; of the parent one undo has failed."""
+    undo: JsonObject = {"type": "test.work", "config": {}}
+    child = graph("child", work("one"), limits={"max_transitions": 1}, compensate_on_failure=True)
+    top_graph = graph("a", work("first", compensate=undo), nested(), compensate_on_failure=True)
+    found = await families.publish(top_graph, child)
+    top, ulid = await families.start(found["a"])
+    await families.work(top)
+    await families.work(top)
+    [below] = await families.list_children(top)
+    while await families.work(below["id"]):
+        pass
+    await families.look()
+    await families.deliver([top])
+    [grant] = (await families.claim(top)).claimed
+    await families.finish(grant, Raised("test.no", "no", is_retryable=False))
+    shown = await api.show(ulid)
+    assert (shown["compensation"]["failed"], shown["actions"]["retry"]) == (1, True)
+    assert (await api.post(f"/v1/instances/{ulid}/retry")).json()["compensation"]["pending"] == 1
+
+
+async def test_whose_failure_an_import_tells_is_no_run_of_its_own(api: Api, families: Families) -> None:
+    """It may name any run, itself too, or one of another owner: its retry starts another child."""
+    failing = graph("child", work("one"), work("two"), limits={"max_transitions": 1})
+    found = await families.publish(graph("a", nested()), failing)
+    top, ulid = await families.start(found["a"])
+    await families.work(top)
+    [child] = await families.list_children(top)
+    while await families.work(child["id"]):
+        pass
+    await families.look()
+    await families.deliver([top])
+    lines = await take_out(api, ulid)
+    assert (await api.show(ulid))["actions"]["retry"] == "instance_not_retryable"
+    for number, culprit in enumerate((ulid, child["ulid"], "01JZZZZZZZZZZZZZZZZZZZZZZZ")):
+        told = get_head(lines)["instance"]
+        told["failure_params"] = {**told["failure_params"], "child": culprit}
+        told["input"] = {"number": number}
+        made = (await send_in(api, lines)).json()
+        assert made["actions"]["retry"] is True, culprit
+        assert (await api.post(f"/v1/instances/{made['id']}/retry")).status_code == 200
+    itself = str(ULID())
+    told["id"], told["failure_params"]["child"], told["input"] = itself, itself, {"number": "itself"}
+    made = (await send_in(api, lines)).json()
+    assert (made["id"], made["actions"]["retry"]) == (itself, True)
 
 
 async def test_a_command_over_http_reaches_the_children(api: Api, families: Families) -> None:

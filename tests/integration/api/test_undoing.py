@@ -156,11 +156,14 @@ async def test_what_could_not_be_undone_travels(api: Api, database_url: str) -> 
     del other["call"]
     get_head(lines)["instance"]["input"] = {"older": True}
     assert (await send_in(api, lines)).status_code == 201
-    other["node_id"] = "c"
-    refused = await send_in(api, lines)
-    assert refused.status_code == 422
-    [issue] = refused.json()["errors"]
-    assert (issue["code"], issue["pointer"].rpartition("/")[2]) == ("invalid_export", "node_id")
+    for name, wrong in (("node_id", "c"), ("call", 0), ("call", 32_767)):
+        right = other.get(name, 1)
+        other[name] = wrong
+        refused = await send_in(api, lines)
+        other[name] = right
+        assert refused.status_code == 422, wrong
+        [issue] = refused.json()["errors"]
+        assert (issue["code"], issue["pointer"].rpartition("/")[2]) == ("invalid_export", name)
 
 
 async def test_a_cancel_lies_there_for_a_failed_run_too(api: Api, database_url: str) -> None:

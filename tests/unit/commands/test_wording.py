@@ -82,6 +82,10 @@ def test_a_queued_step_says_in_which_queue_and_that_nobody_serves_it() -> None:
         ({"status": "paused"}, "korak resume 01A lets it go on"),
         ({"status": "failed", "actions": {"retry": True}}, "korak retry 01A tries it again"),
         (
+            {"status": "cancelled", "actions": {"retry": True}, "compensation": None},
+            "korak retry 01A tries again what could not be undone",
+        ),
+        (
             {"status": "cancelled", "actions": {"retry": True}, "compensation": {"completed": 2, "failed": 1}},
             "korak retry 01A tries again what could not be undone",
         ),
@@ -95,7 +99,7 @@ def test_a_queued_step_says_in_which_queue_and_that_nobody_serves_it() -> None:
             "korak input 01A --data JSON answers it",
         ),
     ],
-    ids=["paused", "failed", "not_undone", "approval", "decision", "input"],
+    ids=["paused", "failed", "not_cleaned_up", "not_undone", "approval", "decision", "input"],
 )
 def test_what_may_be_done_is_said(members: dict[str, Any], told: str) -> None:
     assert draw_steps(**members)[-1].strip() == told

@@ -192,6 +192,16 @@ def test_a_pause_takes_nothing_from_the_time_that_a_retry_has() -> None:
     assert get_left(run.instance) == 100
 
 
+def test_a_deadline_of_which_the_whole_isn_t_known_goes_on_after_a_pause_too() -> None:
+    """An import may say when it is without saying how long it was."""
+    run = limited()
+    run.instance.deadline_seconds = None
+    run.pass_time(40)
+    run.tell(PauseAsked())
+    run.tell(ResumeAsked())
+    assert run.instance.deadline_at == run.now + timedelta(seconds=60)
+
+
 def test_a_deadline_inside_a_container_is_retried_where_each_body_stood() -> None:
     inner = body(undone("x"), node("y", "test.ask", signal="y"))
     each = for_each({"literal": [1, 2]}, inner)

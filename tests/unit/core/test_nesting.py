@@ -112,6 +112,18 @@ def test_a_run_below_the_deepest_is_refused() -> None:
     assert kin.instance(deepest.ulid).status is InstanceStatus.RUNNING
 
 
+def test_who_starts_nothing_is_never_too_deep() -> None:
+    """However deep it runs itself since the engine's limit was lowered."""
+    shallow = document("child", many())
+    kin = Kin(document("top", nested(child="middle")), document("middle", nested()), shallow)
+    top = kin.start("top", {"items": []})
+    while len(kin.memory.families) < 3:
+        kin.work(max(family.instance.ulid for family in kin.memory.families.values()))
+    kin.memory.policy = Policy(limits={**DEFAULT_LIMITS, "max_depth": 1})
+    kin.drain()
+    assert kin.instance(top).status is InstanceStatus.COMPLETED
+
+
 def test_t_nest_4_a_failing_child_fails_the_parent_and_a_retry_goes_to_the_child() -> None:
     """Defect 4: what becomes of the child reaches the parent."""
     kin = Kin(document("parent", nested()), FLAKY)

@@ -249,6 +249,29 @@ def test_a_hook_of_the_settings_that_failed_is_tried_again_after_the_undo(role: 
         run.tell(RetryAsked())
 
 
+def test_what_failed_at_a_deadline_is_tried_again_once_the_failed_run_is_cancelled() -> None:
+    """Until then the run may go on, and then what failed as it ended is over."""
+    settings: dict[str, Any] = {"on_deadline": {"type": "test.ok", "config": {"value": "late"}}}
+    for is_retried in (False, True):
+        run = Run(document(undone("a"), node("c", "test.ask", signal="go"), execution_timeout=60, **settings))
+        drain(run)
+        run.pass_time(61)
+        run.tell(DeadlinePassed())
+        run.claim(list_ready(run)[0])
+        run.finish(Complete(), step=run.hooks[-1])
+        fail_hook(run)
+        if is_retried:
+            run.tell(RetryAsked())
+        run.tell(CANCEL)
+        go_on(run)
+        if is_retried:
+            with pytest.raises(Conflict, match="nothing is left to undo"):
+                run.tell(RetryAsked())
+            continue
+        run.tell(RetryAsked())
+        assert one_by_one(run) == ["on_deadline:$on_deadline"]
+
+
 def test_an_undo_whose_config_can_not_be_resolved_fails_alone() -> None:
     broken: JsonObject = {"type": "test.price", "config": {"order": ref("state.a")}}
     run = Run(document({**undone("a", value=1), "compensate": broken}, undone("b"), node("c", "test.ask", signal="go")))
