@@ -213,7 +213,7 @@ def test_a_handler_that_returns_no_mapping(dev: Dev, what: str) -> None:
 
 
 def test_a_compensation_that_always_fails(dev: Dev) -> None:
-    """It stops no other, the cancel holds, and what couldn't be undone stands there to be seen."""
+    """It stops no other, the cancel holds, and what couldn't be undone stands there to be seen, and to be tried again."""
     fails: JsonObject = {"type": "e2e.raises", "config": {"what": "failed"}}
     first = node("first", "e2e.jumps", {"to": None}, compensate={"type": "e2e.jumps", "config": {"to": None}})
     second = node("second", "e2e.jumps", {"to": None}, compensate=fails)
@@ -228,10 +228,21 @@ def test_a_compensation_that_always_fails(dev: Dev) -> None:
 
     shown = eventually_blocking(look, 30, message="it isn't undone") or {}
     assert shown["compensation"] == {"kept": 0, "pending": 0, "completed": 1, "failed": 1}
-    assert (shown["status"], shown["actions"]["retry"]) == ("cancelled", "instance_not_retryable")
+    assert (shown["status"], shown["actions"]["retry"]) == ("cancelled", True)
     [failure] = dev.get(f"/v1/instances/{one}/failures")["items"]
     assert (failure["code"], failure["node"], failure["source"]) == ("acme_refused", "second", "hook")
-    assert "1 failed to undo" in show(dev, one)
+    told = show(dev, one)
+    assert "1 failed to undo" in told
+    assert f"korak retry {one} tries again what could not be undone" in told
+    assert send(dev, "POST", f"/v1/instances/{one}/retry", {}).json()["compensation"]["pending"] == 1
+    shown = eventually_blocking(look, 30, message="it isn't undone") or {}
+    assert shown["compensation"] == {"kept": 0, "pending": 0, "completed": 1, "failed": 1}
+    hooks = [step for step in dev.get(f"/v1/instances/{one}/steps")["items"] if step["role"] == "compensate"]
+    assert [(step["node"], step["status"]) for step in hooks] == [
+        ("second", "failed"),
+        ("first", "completed"),
+        ("second", "failed"),
+    ]
 
 
 def test_a_signal_that_is_sent_twice_under_one_id(dev: Dev) -> None:
