@@ -213,7 +213,7 @@ def test_a_handler_that_returns_no_mapping(dev: Dev, what: str) -> None:
 
 
 def test_a_compensation_that_always_fails(dev: Dev) -> None:
-    """It stops no other, the cancel holds, and what couldn't be undone stands there to be seen, and to be tried again."""
+    """It stops no other, the cancel holds, and what couldn't be undone stands there to be seen and tried again."""
     fails: JsonObject = {"type": "e2e.raises", "config": {"what": "failed"}}
     first = node("first", "e2e.jumps", {"to": None}, compensate={"type": "e2e.jumps", "config": {"to": None}})
     second = node("second", "e2e.jumps", {"to": None}, compensate=fails)
