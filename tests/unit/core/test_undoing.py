@@ -169,7 +169,7 @@ def fail_hook(run: Run, *, is_retryable: bool = False) -> None:
 
 
 def test_what_could_not_be_undone_is_tried_again_newest_first() -> None:
-    """Nothing else runs again, and each goes under the key that it had."""
+    """T-COMP-4, ours: nothing else runs again, and each goes under the key that it had."""
     run = Run(document(undone("a"), undone("b"), undone("d"), node("c", "test.ask", signal="go")))
     drain(run)
     run.tell(CANCEL)
