@@ -33,13 +33,14 @@ async def complete(call: Call, connection: Connection, views: Sequence[View]) ->
     plans = await call.resources.plans.get(Session(connection), asked) if asked else {}
     culprits = await instances.list_culprits(connection, views)
     if culprits:
-        culprits = {view.instance.ulid: view for view in await complete(call, connection, [*culprits.values()])}
+        completed = await complete(call, connection, [*culprits.values()])
+        culprits = dict(zip(culprits, completed, strict=True))
     return [
         replace(
             view,
             plan=plans.get(view.instance.version_id),
             unserved=unserved,
-            culprit=culprits.get(instances.get_culprit(view) or ""),
+            culprit=culprits.get(view.instance.ulid),
         )
         for view in views
     ]

@@ -180,14 +180,16 @@ async def get(connection: Connection, owner_scope: str, ulid: str) -> View | Non
 
 
 async def list_culprits(connection: Connection, views: Sequence[View]) -> dict[str, View]:
-    """The runs by whose failure these have failed, by ULID: their own children alone, as far as they are still there.
+    """The runs by whose failure these have failed, by the ULID of the one that has: its own children alone, as far as
+    they are still there.
 
     What an import says of its failure names runs that another one has started.
     """
-    parents = {ulid: view.instance.ulid for view in views if (ulid := get_culprit(view)) is not None}
-    rows = await _BY_ULID.fetch(connection, ulids=[*parents]) if parents else ()
-    own = [row for row in rows if row["parent"] == parents[row["ulid"]]]
-    return {view.instance.ulid: view for view in await _view(connection, own)}
+    named = {(culprit, view.instance.ulid) for view in views if (culprit := get_culprit(view)) is not None}
+    rows = await _BY_ULID.fetch(connection, ulids=sorted({culprit for culprit, _ in named})) if named else ()
+    own = {row["ulid"]: row["parent"] for row in rows if (row["ulid"], row["parent"]) in named}
+    found = await _view(connection, [row for row in rows if row["ulid"] in own])
+    return {own[view.instance.ulid]: view for view in found}
 
 
 def get_culprit(view: View) -> str | None:

@@ -112,15 +112,9 @@ async def test_what_can_t_go_on_below_is_no_retry_of_the_parent(api: Api, famili
     spent = graph("child", work("one"), work("two"), limits={"max_transitions": 1})
     found = await families.publish(graph("a", nested("b")), graph("b", nested()), spent)
     top, top_ulid = await families.start(found["a"])
-    await families.work(top)
+    await families.drain()
     [middle] = await families.list_children(top)
-    await families.work(middle["id"])
     [bottom] = await families.list_children(middle["id"])
-    while await families.work(bottom["id"]):
-        pass
-    for above in (middle["id"], top):
-        await families.look()
-        await families.deliver([above])
     for ulid in (bottom["ulid"], middle["ulid"], top_ulid):
         shown = await get(api, f"/v1/instances/{ulid}")
         assert (shown["status"], shown["actions"]["retry"]) == ("failed", "instance_not_retryable")
@@ -157,12 +151,8 @@ async def test_whose_failure_an_import_tells_is_no_run_of_its_own(api: Api, fami
     failing = graph("child", work("one"), work("two"), limits={"max_transitions": 1})
     found = await families.publish(graph("a", nested()), failing)
     top, ulid = await families.start(found["a"])
-    await families.work(top)
+    await families.drain()
     [child] = await families.list_children(top)
-    while await families.work(child["id"]):
-        pass
-    await families.look()
-    await families.deliver([top])
     lines = await take_out(api, ulid)
     assert (await api.show(ulid))["actions"]["retry"] == "instance_not_retryable"
     for number, culprit in enumerate((ulid, child["ulid"], "01JZZZZZZZZZZZZZZZZZZZZZZZ")):
@@ -171,6 +161,8 @@ async def test_whose_failure_an_import_tells_is_no_run_of_its_own(api: Api, fami
         told["input"] = {"number": number}
         made = (await send_in(api, lines)).json()
         assert made["actions"]["retry"] is True, culprit
+        listed = {item["id"]: item["actions"]["retry"] for item in (await get(api, "/v1/instances"))["items"]}
+        assert (listed[made["id"]], listed[ulid]) == (True, "instance_not_retryable"), culprit
         assert (await api.post(f"/v1/instances/{made['id']}/retry")).status_code == 200
     itself = str(ULID())
     told["id"], told["failure_params"]["child"], told["input"] = itself, itself, {"number": "itself"}
