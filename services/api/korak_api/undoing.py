@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from korak.core.budgets import find_used_up
 from korak.core.rows import Instance
-from korak.core.undoing import LOST
+from korak.core.undoing import list_lost
 from korak.model import ClosedReason, CompensationStatus, InstanceStatus
 from korak.store.instances import View
 from korak_api.rendering import Shown
@@ -49,7 +49,7 @@ def may_retry(view: View, ceilings: Mapping[str, int | None]) -> bool:
     if _is_undone(view):
         counts = view.undoing.counts
         is_busy = any(counts.get(status, 0) for status in (CompensationStatus.KEPT, CompensationStatus.UNDOING))
-        return not is_busy and bool(counts.get(CompensationStatus.FAILED, 0) or (instance.walk or {}).get(LOST))
+        return not is_busy and bool(counts.get(CompensationStatus.FAILED, 0) or list_lost(instance))
     has_failed = instance.status is InstanceStatus.FAILED and instance.failed_node_id is not None
     is_used_up = view.plan is not None and find_used_up(instance, view.plan, ceilings) is not None
     return has_failed and not is_used_up and not is_stuck_below(view, ceilings)

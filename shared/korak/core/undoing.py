@@ -11,7 +11,7 @@ from typing import Final
 from korak.core import starting, telling
 from korak.core.draft import Draft
 from korak.core.facts import Raised
-from korak.core.rows import Compensation, StepRun
+from korak.core.rows import Compensation, Instance, StepRun
 from korak.errors import Conflict
 from korak.graphs.hooks import ON_CANCEL, ON_DEADLINE
 from korak.graphs.plans import PlannedNode
@@ -91,8 +91,7 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
     Each goes under its key, with all the attempts that it had before. Conflict where nothing has failed for good, and
     while something is being undone.
     """
-    lost = [role.value for role in NAMES if role in draft.get_walk(LOST)]
-    is_left = draft.stack.failed is not None
+    lost, is_left = list_lost(draft.instance), draft.stack.failed is not None
     if is_owed(draft):
         raise Conflict("instance_not_retryable", why="it is still being undone; try again after that")
     if not is_left and not lost:
@@ -107,6 +106,12 @@ def retry(draft: Draft, actor: JsonObject | None) -> None:
     roles = [*([StepRole.COMPENSATE.value] if is_left else []), *lost]
     draft.set_walk(OWED, {**draft.get_walk(OWED), **dict.fromkeys(roles, True)})
     draft.record(EventType.HOOKS_RETRIED, None, {"roles": list(roles), "actor": actor})
+
+
+def list_lost(instance: Instance) -> list[str]:
+    """The roles of the hooks of settings that have failed for good."""
+    kept = (instance.walk or {}).get(LOST)
+    return [role.value for role in NAMES if isinstance(kept, dict) and role in kept]
 
 
 def forget(draft: Draft) -> None:
@@ -167,9 +172,9 @@ def _make(draft: Draft, role: StepRole) -> None:
     visits, lost = draft.get_walk("visits"), draft.get_walk(LOST)
     seen, call = visits.get(node.id), lost.pop(role, None)
     visit = seen if isinstance(seen, int) else 0
-    if isinstance(call, int) and 0 < call < MOST_CALLS:
+    if call is not None:
         draft.set_walk(LOST, lost)
-    else:
+    if not isinstance(call, int) or not 0 < call < MOST_CALLS:
         call, visit = 0, visit + 1
         draft.set_walk("visits", {**visits, node.id: visit})
     hook = draft.add_step(node, visit=visit)

@@ -272,6 +272,24 @@ def test_what_failed_at_a_deadline_is_tried_again_once_the_failed_run_is_cancell
         assert one_by_one(run) == ["on_deadline:$on_deadline"]
 
 
+@pytest.mark.parametrize("lost", [{"on_cancel": 32_767}, {"on_cancel": "x", "strange": 1}, {"strange": 1}, "x"])
+def test_what_an_import_says_of_hooks_that_failed_makes_one_that_there_is_or_none(lost: Any) -> None:
+    run = Run(document(undone("a"), node("c", "test.ask", signal="go"), on_cancel={"type": "test.ok"}))
+    drain(run)
+    run.tell(CANCEL)
+    go_on(run)
+    run.instance.walk = {**(run.instance.walk or {}), "lost": lost}
+    if "on_cancel" not in lost:
+        with pytest.raises(Conflict, match="nothing is left"):
+            run.tell(RetryAsked())
+        return
+    run.tell(RetryAsked())
+    assert one_by_one(run) == ["on_cancel:$on_cancel"]
+    assert (run.hooks[-1].visit, run.hooks[-1].call, run.hooks[-1].status) == (2, 1, "completed")
+    with pytest.raises(Conflict, match="nothing is left"):
+        run.tell(RetryAsked())
+
+
 def test_an_undo_whose_config_can_not_be_resolved_fails_alone() -> None:
     broken: JsonObject = {"type": "test.price", "config": {"order": ref("state.a")}}
     run = Run(document({**undone("a", value=1), "compensate": broken}, undone("b"), node("c", "test.ask", signal="go")))
