@@ -183,9 +183,8 @@ async def test_what_bodies_started_that_a_rewind_left_behind_is_waited_for_by_no
     assert [await find_awaited(api, each) for each in gone] == [[]] * len(gone)
 
 
-async def test_a_group_is_that_of_the_newest_visit_that_stands(api: Api, families: Families) -> None:
-    """Back behind the first visit of the step, what the second has started is nothing of the run's any more."""
-    await api.publish(CHILD)
+async def start_twice(api: Api, families: Families) -> tuple[str, list[str], str]:
+    """A run that has come to the step that starts its group once more; what the first visit has started, and its id."""
     await api.publish(chain("parent", FIRST, start_many(), ASK, CHOOSE, GROUP))
     ulid = (await api.start("parent"))["id"]
     await go_on(api, families, ulid)
@@ -193,6 +192,13 @@ async def test_a_group_is_that_of_the_newest_visit_that_stands(api: Api, familie
     [visit] = [step["id"] for step in await api.list_all(ulid, "steps") if step["node"] == "many"]
     await give_way(api, ulid)
     await choose(api, families, ulid, "many")
+    return ulid, first, visit
+
+
+async def test_a_group_is_that_of_the_newest_visit_that_stands(api: Api, families: Families) -> None:
+    """Back behind the first visit of the step, what the second has started is nothing of the run's any more."""
+    await api.publish(CHILD)
+    ulid, first, visit = await start_twice(api, families)
     second = sorted(set(await list_started(api, ulid)) - set(first))
     kept = await fork(api, ulid)
     await rewind(api, ulid, visit)
@@ -208,13 +214,7 @@ async def test_a_group_is_that_of_the_newest_visit_that_stands(api: Api, familie
 async def test_what_was_starting_as_the_run_went_back_is_left_behind(api: Api, families: Families) -> None:
     """The second visit had started some of its runs, and was cancelled before it had started them all."""
     await api.publish(CHILD | {"settings": {"limits": {"max_starts_per_minute": 3}}})
-    await api.publish(chain("parent", FIRST, start_many(), ASK, CHOOSE, GROUP))
-    ulid = (await api.start("parent"))["id"]
-    await go_on(api, families, ulid)
-    first = await list_started(api, ulid)
-    [visit] = [step["id"] for step in await api.list_all(ulid, "steps") if step["node"] == "many"]
-    await give_way(api, ulid)
-    await choose(api, families, ulid, "many")
+    ulid, first, visit = await start_twice(api, families)
     assert len(await list_started(api, ulid)) == 3
     await rewind(api, ulid, visit)
     await give_way(api, ulid)
